@@ -1,0 +1,129 @@
+"""Turn what a caller passes into arrays, or say precisely what is wrong with it.
+
+Every error names the argument, the value, where it stands and the bound it breaks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# How far probabilities may sum from one: rounding of a softmax in single precision.
+SUM_TOLERANCE = 1e-6
+
+
+def _where(index: tuple[int, ...]) -> str:
+    if not index:
+        return ""
+    return f" at index {index[0] if len(index) == 1 else index}"
+
+
+def reject(name: str, values: NDArray[Any], bad: NDArray[np.bool_], rule: str, hint: str = "") -> None:
+    """Raise a ValueError about the first bad value, if there is one."""
+    if bad.any():
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(f"{name} {rule}; got {values[index]!s}{_where(index)}{hint}")
+
+
+def numbers(name: str, value: Any) -> Floats:
+    """Read finite real numbers of any shape."""
+    try:
+        given = np.asarray(value)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be a number or a rectangular array of numbers; got {value!r}"
+        ) from None
+    if given.dtype.kind not in "biuf" and not (given.dtype.kind == "O" and _all_real(given)):
+        raise TypeError(f"{name} must be a number or an array of numbers; got {value!r}")
+    array = given.astype(np.float64)
+    reject(name, array, ~np.isfinite(array), "must be finite")
+    return array
+
+
+def _all_real(values: NDArray[Any]) -> bool:
+    """Fractions, decimals and big integers come as objects; None and strings are no numbers."""
+    return all(hasattr(v, "__float__") for v in values.ravel())
+
+
+def probabilities(name: str, value: Any) -> Floats:
+    """Read numbers in [0, 1]."""
+    array = numbers(name, value)
+    looks_percent = bool(array.size) and float(array.max()) > 1 and array.min() >= 0 and array.max() <= 100
+    hint = " (a percentage? divide by 100)" if looks_percent else ""
+    reject(name, array, (array < 0) | (array > 1), "must lie in [0, 1]", hint)
+    return array
+
+
+def distribution(name: str, value: Any, *, simplex: bool) -> Floats:
+    """Read class probabilities along the last axis; with `simplex` they must sum to one."""
+    array = probabilities(name, value)
+    if array.ndim == 0 or array.shape[-1] < 2:
+        raise ValueError(f"{name} must have at least two classes on its last axis; got shape {array.shape}")
+    if simplex:
+        sums = array.sum(axis=-1)
+        reject(f"the sum of {name}", sums, np.abs(sums - 1) > SUM_TOLERANCE, "over its last axis must be 1")
+    return array
+
+
+def binary_outcomes(name: str, value: Any) -> Floats:
+    """Read outcomes, each 0 or 1."""
+    array = numbers(name, value)
+    reject(name, array, (array != 0) & (array != 1), "must be 0 or 1")
+    return array
+
+
+def class_indices(name: str, value: Any, classes: int) -> NDArray[np.intp]:
+    """Read outcomes that are class indices 0 … classes-1."""
+    array = numbers(name, value)
+    bad = (array < 0) | (array >= classes) | (array != np.floor(array))
+    reject(name, array, bad, f"must be a class index, one of 0 … {classes - 1}")
+    return array.astype(np.intp)
+
+
+def pairs(name: str, value: Any) -> Floats:
+    """Read an array whose last axis is (if y = 0, if y = 1)."""
+    array = numbers(name, value)
+    if array.ndim == 0 or array.shape[-1] != 2:
+        raise ValueError(f"{name} must have a last axis of length 2, (if 0, if 1); got shape {array.shape}")
+    return array
+
+
+def together(**arrays: Floats) -> None:
+    """Check that the arrays broadcast, naming them if they don't."""
+    try:
+        np.broadcast_shapes(*(a.shape for a in arrays.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise ValueError(f"shapes do not fit together: {shapes}") from None
+
+
+def plain(array: Any) -> Any:
+    """Give a Python number for a scalar, else the array: scalars in, floats out."""
+    return array.item() if np.ndim(array) == 0 else array
+
+
+def positive(name: str, value: Any) -> float:
+    """Read one finite number above zero."""
+    number = numbers(name, value)
+    if number.ndim or number <= 0:
+        raise ValueError(f"{name} must be one number above 0; got {value!r}")
+    return float(number)
+
+
+def whole(name: str, value: Any, *, least: int) -> int:
+    """Read one integer that is at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}")
+    return int(value)
+
+
+def interval(name: str, value: Any) -> tuple[float, float]:
+    """Read a pair (low, high) of finite numbers with low <= high."""
+    pair = numbers(name, value)
+    if pair.shape != (2,) or pair[0] > pair[1]:
+        raise ValueError(f"{name} must be a pair (low, high) with low <= high; got {value!r}")
+    return float(pair[0]), float(pair[1])

@@ -1,0 +1,216 @@
+"""Does your correction, forecaster or agent fit? Conformance checks to run on it, as public functions.
+
+Each takes a factory, a function of no arguments that makes a fresh one, and raises an AssertionError that
+says what does not fit.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from makewhole.agents import Decision
+from makewhole.corrections import Correction
+from makewhole.decisions import Forecast
+from makewhole.forecasters import BaseForecaster, adapt
+from makewhole.insured import InsuredForecaster
+from makewhole.protocol import Agent, Forecaster
+
+
+def _expect(holds: bool, message: str) -> None:
+    """Like assert, and still there under `python -O`."""
+    if not holds:
+        raise AssertionError(message)
+
+
+# --- corrections ------------------------------------------------------------------------------------------
+
+
+def check_correction(make: Callable[[], Correction]) -> None:
+    """Check a correction: its verbs, its state, and that it copes with late and weightless outcomes.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> mw.checks.check_correction(lambda: mw.SwapRegret(cells=5, seed=1))
+    """
+    fresh = make()
+    _expect(isinstance(fresh, Correction), "a correction has propose, observe, state and from_state")
+    _proposes_finite_numbers(fresh)
+    _is_reproducible(make)
+    _survives_a_round_trip(make())
+    _ignores_weight_zero(make())
+    _takes_outcomes_late(make())
+    _refuses_nonsense(make())
+
+
+def _targets() -> list[tuple[float, float]]:
+    draw = np.random.default_rng(0)
+    return [
+        (float(x), float(w)) for x, w in zip(draw.uniform(-1, 1, 200), draw.uniform(0, 1, 200), strict=True)
+    ]
+
+
+def _feed(correction: Correction, pairs: list[tuple[float, float]]) -> list[float]:
+    played = []
+    for target, weight in pairs:
+        proposal = correction.propose()
+        played.append(proposal.lam)
+        correction.observe(proposal, target, weight)
+    return played
+
+
+def _proposes_finite_numbers(correction: Correction) -> None:
+    for lam in _feed(correction, _targets()):
+        _expect(
+            isinstance(lam, float) and math.isfinite(lam),
+            f"propose().lam must be a finite float; got {lam!r}",
+        )
+
+
+def _is_reproducible(make: Callable[[], Correction]) -> None:
+    one, two = make(), make()
+    state = one.state()
+    two = type(two).from_state(copy.deepcopy(state))
+    _expect(
+        _feed(one, _targets()) == _feed(two, _targets()), "the same state must play the same λ, bit for bit"
+    )
+
+
+def _survives_a_round_trip(correction: Correction) -> None:
+    pairs = _targets()
+    _feed(correction, pairs[:100])
+    text = json.dumps(correction.state(), allow_nan=False)
+    again = type(correction).from_state(json.loads(text))
+    _expect(
+        _feed(correction, pairs[100:]) == _feed(again, pairs[100:]),
+        "from_state(state()) must go on as the original does, also by way of JSON",
+    )
+
+
+def _ignores_weight_zero(correction: Correction) -> None:
+    _feed(correction, _targets()[:20])
+    proposal = correction.propose()
+    before = json.dumps(correction.state())
+    correction.observe(proposal, 0.9, 0.0)
+    _expect(json.dumps(correction.state()) == before, "an outcome of weight 0 must change nothing")
+
+
+def _takes_outcomes_late(correction: Correction) -> None:
+    open_ = [correction.propose() for _ in range(20)]
+    for proposal, (target, weight) in zip(reversed(open_), _targets(), strict=False):
+        correction.observe(proposal, target, weight)
+    _expect(math.isfinite(correction.propose().lam), "outcomes may come late and in any order")
+
+
+def _refuses_nonsense(correction: Correction) -> None:
+    proposal = correction.propose()
+    before = json.dumps(correction.state())
+    for target, weight in [(math.nan, 0.5), (math.inf, 0.5), (0.5, -0.1), (0.5, 1.1), (0.5, math.nan)]:
+        try:
+            correction.observe(proposal, target, weight)
+        except ValueError:
+            _expect(json.dumps(correction.state()) == before, "a refused outcome must change nothing")
+        else:
+            raise AssertionError(f"target {target} with weight {weight} must be a ValueError")
+
+
+# --- forecasters ------------------------------------------------------------------------------------------
+
+
+def check_forecaster(make: Callable[[], Any], xs: Any = None, classes: int | None = None) -> None:
+    """Check a base learner (or a model that `adapt` takes), or a whole forecaster with forecast and settle.
+
+    `xs` are at least two rows of features of the kind it expects; by default None, twenty times.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> mw.checks.check_forecaster(lambda: lambda x: 0.3)
+    >>> mw.checks.check_forecaster(lambda: mw.InsuredForecaster(lambda x: 0.3, max_stake=1))
+    """
+    rows = [None] * 20 if xs is None else list(xs)
+    made = make()
+    if not hasattr(made, "settle"):
+        _check_base(adapt(made, classes), rows, classes)
+        made = InsuredForecaster(make(), max_stake=1.0, classes=classes)
+    _check_whole(made, rows)
+
+
+def _check_base(base: BaseForecaster, rows: list[Any], classes: int | None) -> None:
+    nothing: Any = 0.0 if classes is None else np.zeros(classes)
+    for t, x in enumerate(rows):
+        first, second = base.predict(x), base.predict(x)
+        _expect(_same(first, second), "predict must change nothing: asked twice, it must say the same")
+        mu, c = (np.asarray(part, dtype=np.float64) for part in first)
+        shape = () if classes is None else (classes,)
+        _expect(
+            mu.shape == shape and c.shape == shape,
+            f"predict must give μ̂ and ĉ of shape {shape}; got {first!r}",
+        )
+        _expect(bool(np.isfinite(c).all()), f"ĉ must be finite; got {c}")
+        _expect(bool(((mu >= 0) & (mu <= 1)).all()), f"μ̂ must lie in [0, 1]; got {mu}")
+        _expect(
+            classes is None or abs(float(mu.sum()) - 1) < 1e-6, f"class probabilities must sum to 1; got {mu}"
+        )
+        base.learn(x, t % (classes or 2), mu=first[0], net=nothing, gross=nothing)
+
+
+def _same(one: tuple[Any, Any], two: tuple[Any, Any]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+def _check_whole(forecaster: Forecaster, rows: list[Any]) -> None:
+    for t, x in enumerate(rows):
+        forecast = forecaster.forecast(x)
+        _expect(
+            isinstance(forecast, Forecast), f"forecast must return a Forecast; got {type(forecast).__name__}"
+        )
+        shape, size = np.shape(forecast.mu), 0.5
+        stake: Any = size if not shape else np.full(shape, size)
+        outcome = t % (forecast.classes or 2)
+        paid = forecaster.settle(forecast, outcome, stake=stake)
+        hit = float(outcome) if forecast.classes is None else np.arange(forecast.classes) == outcome
+        due = float(np.sum(stake * (hit - forecast.mu) - np.abs(stake) * forecast.c))
+        _expect(
+            len(paid) == 1 and abs(paid[0] - due) < 1e-9,
+            f"settle must pay b(y−μ) − |b|c = {due}; got {paid!r}",
+        )
+
+
+# --- agents -----------------------------------------------------------------------------------------------
+
+
+def check_agent(make: Callable[[], Agent], max_stake: float = 1.0, classes: int | None = None) -> None:
+    """Check an agent: it answers any forecast with a finite stake of the right shape, under the cap.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> mw.checks.check_agent(lambda: mw.agents.Random(seed=0))
+    """
+    agent = make()
+    draw = np.random.default_rng(0)
+    for i in range(50):
+        if classes is None:
+            mu, c = float(draw.uniform()), float(draw.uniform(-0.1, 0.5))
+            forecast = Forecast(mu, c, id=i)
+        else:
+            forecast = Forecast(draw.dirichlet(np.ones(classes)), draw.uniform(0, 0.3, classes), i, classes)
+        decision = agent.act(forecast)
+        _expect(isinstance(decision, Decision), f"act must return a Decision; got {type(decision).__name__}")
+        stake = np.asarray(decision.stake, dtype=np.float64)
+        shape = () if classes is None else (classes,)
+        _expect(stake.shape == shape, f"a stake must have shape {shape}; got {stake.shape}")
+        _expect(bool(np.isfinite(stake).all()), f"a stake must be finite; got {stake}")
+        _expect(
+            bool((np.abs(stake) <= max_stake).all()), f"a stake must keep to the cap {max_stake}; got {stake}"
+        )
+        if decision.losses is not None:
+            length = len(np.asarray(decision.losses))
+            _expect(length == (classes or 2), f"losses must be one per outcome; got {length}")

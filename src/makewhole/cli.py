@@ -1,0 +1,298 @@
+"""The command line: `makewhole --help`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import makewhole as mw
+
+_ABOUT = """\
+makewhole turns a forecast into a promise: whoever stakes a fair bet b on a forecast (mu, c) receives
+b*(y - mu) - |b|*c, so that her total loss is what the forecast said it would be, whatever happens.
+"""
+
+_EPILOG = """\
+examples:
+  makewhole insure --mu 0.5 use=2,-10 skip=0,0
+      which action, which stake, and what it will cost, for certain
+  makewhole backtest log.csv --mu p --outcome y --stake amount --figure loss.png
+      what would it have cost to stand behind these forecasts?
+
+exit codes: 0 done; 1 the data or an argument's value does not fit (a message on stderr says what); 2 the
+command line itself is wrong; 130 interrupted.
+"""
+
+_CORRECTIONS: dict[str, Callable[[argparse.Namespace, int], Any]] = {
+    "none": lambda a, rounds: mw.NoCorrection(),
+    "naive": lambda a, rounds: mw.NaiveBestResponse(),
+    "standard": lambda a, rounds: mw.StandardRegret(rate=a.rate),
+    "swap": lambda a, rounds: (
+        mw.SwapRegret(cells=a.cells, seed=a.seed)
+        if a.cells
+        else mw.SwapRegret.for_horizon(rounds, seed=a.seed)
+    ),
+    "deterministic": lambda a, rounds: (
+        mw.DeterministicSwap(cells=a.cells) if a.cells else mw.DeterministicSwap.for_horizon(rounds)
+    ),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    arguments = _parser().parse_args(argv)
+    try:
+        arguments.run(arguments)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except (ValueError, TypeError, OSError, ModuleNotFoundError) as error:
+        print(f"makewhole: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="makewhole", description=_ABOUT, epilog=_EPILOG, formatter_class=raw
+    )
+    parser.add_argument("--version", action="version", version=f"makewhole {mw.__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    insure = commands.add_parser("insure", help="an action, a stake, and a loss to count on")
+    insure.add_argument(
+        "actions", nargs="+", metavar="ACTION=IF0,IF1", help="an action's loss if y=0 and if y=1"
+    )
+    insure.add_argument("--mu", type=float, required=True, help="probability that y=1")
+    insure.add_argument("--c", type=float, default=0.0, help="half-width of the forecast (default 0)")
+    insure.add_argument("--max-stake", type=float, help="largest stake that is taken")
+    insure.add_argument("--json", action="store_true", help="print JSON")
+    insure.set_defaults(run=_insure)
+
+    backtest = commands.add_parser(
+        "backtest",
+        help="replay a log of forecasts, stakes and outcomes",
+        description="Replay a log, in the order of its rows, through corrections: what would it have cost?",
+    )
+    backtest.add_argument("file", type=Path, help="a .csv or .parquet file")
+    _backtest_options(backtest)
+    backtest.set_defaults(run=_backtest)
+    return parser
+
+
+def _backtest_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--mu", default="mu", help="column of probabilities (default mu)")
+    add("--outcome", default="y", help="column of outcomes, 0 or 1 (default y)")
+    add("--stake", default="stake", help="column of stakes, of any sign (default stake)")
+    add("--c-hat", help="column of the base's own half-width (default: 0)")
+    add("--event", help="column that tells forecasts apart: its rows are stakes on one forecast")
+    add(
+        "--max-stake",
+        type=float,
+        help="cap on the gross stake of a forecast (default: the largest in the log)",
+    )
+    add("--one-sided", action="store_true", help="c = 0, everything into mu; stakes must not be negative")
+    add(
+        "--correction",
+        action="append",
+        choices=[*_CORRECTIONS, "all"],
+        help="which to try; may be given several times (default all)",
+    )
+    add("--cells", type=int, help="cells of the swap corrections (default: chosen for the log's length)")
+    add("--rate", type=float, default=0.1, help="first step of standard regret (default 0.1)")
+    add("--seed", type=int, default=0, help="seed of swap regret's draws (default 0)")
+    add("--figure", type=Path, help="write the mean loss over time to this .png, .svg or .pdf")
+    add("--json", action="store_true", help="print JSON")
+
+
+# --- insure -----------------------------------------------------------------------------------------------
+
+
+def _insure(arguments: argparse.Namespace) -> None:
+    table = dict(_action(text) for text in arguments.actions)
+    if len(table) < len(arguments.actions):
+        raise ValueError("every ACTION must have a name of its own")
+    forecast = mw.Forecast(arguments.mu, arguments.c)
+    plan = mw.insure(forecast, table, max_stake=arguments.max_stake)
+    if arguments.json:
+        print(json.dumps(plan._asdict()))
+        return
+    premium = mw.premium(plan.stake, arguments.mu, arguments.c)
+    print(f"action  {plan.action}")
+    print(f"stake   {plan.stake:g}", end="")
+    print(
+        f"  (pay {premium.price:g} now, receive {premium.payout:g} if y={premium.pays_on})"
+        if plan.stake
+        else ""
+    )
+    print(
+        f"loss    {plan.loss:g}"
+        + (" for certain" if not plan.spread else f" at most, or up to {plan.spread:g} less")
+    )
+
+
+def _action(text: str) -> tuple[str, tuple[float, float]]:
+    name, found, losses = text.partition("=")
+    try:
+        if_0, if_1 = (float(part) for part in losses.split(","))
+    except ValueError:
+        found = ""
+    if not found or not name:
+        raise ValueError(f"ACTION must look like use=2,-10 (loss if y=0, loss if y=1); got {text!r}")
+    return name, (if_0, if_1)
+
+
+# --- backtest ---------------------------------------------------------------------------------------------
+
+
+def _backtest(arguments: argparse.Namespace) -> None:
+    chosen = arguments.correction or ["all"]
+    names = list(_CORRECTIONS) if "all" in chosen else list(dict.fromkeys(chosen))
+    figure = arguments.figure
+    if figure is not None and figure.suffix not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"--figure must end in .png, .svg or .pdf; got {str(figure)!r}")
+    columns = [arguments.mu, arguments.outcome, arguments.stake, arguments.c_hat, arguments.event]
+    frame = _read(arguments.file, [column for column in columns if column is not None])
+    results = {}
+    with _Progress(quiet=arguments.json) as track:
+        for name in names:
+            results[name] = mw.backtest(
+                frame,
+                mu=arguments.mu,
+                outcome=arguments.outcome,
+                stake=arguments.stake,
+                c_hat=arguments.c_hat,
+                event=arguments.event,
+                correction=_CORRECTIONS[name](arguments, len(frame)),
+                max_stake=arguments.max_stake,
+                one_sided=arguments.one_sided,
+                progress=track(name),
+            )
+    if figure is not None:
+        mw.plots.LossDisplay.from_results(results).figure_.savefig(figure, dpi=150)
+    _print_json(results) if arguments.json else _print_table(results, arguments.max_stake, figure)
+
+
+def _read(path: Path, columns: list[str]) -> Any:
+    """Read only the columns that are asked for."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise ValueError(f"FILE must end in .csv or .parquet; got {str(path)!r}")
+    if not path.is_file():
+        raise ValueError(f"FILE {str(path)!r} is not a file")
+    if path.stat().st_size == 0:
+        raise ValueError(f"FILE {str(path)!r} is empty")
+    polars = _need("polars")
+    scan = polars.scan_csv if path.suffix == ".csv" else polars.scan_parquet
+    try:
+        lazy = scan(path)
+        present = set(lazy.collect_schema().names())
+        missing = [column for column in columns if column not in present]
+        if missing:
+            shown = ", ".join(sorted(present)[:20])
+            raise ValueError(f"column {missing[0]!r} is not in {path}; it has: {shown}")
+        return lazy.select(dict.fromkeys(columns)).collect()
+    except polars.exceptions.PolarsError as error:
+        first_line = str(error).strip().splitlines()[0]
+        raise ValueError(f"FILE {str(path)!r} cannot be read as {path.suffix[1:]}: {first_line}") from None
+
+
+def _need(module: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(f"{module} is needed: pip install 'makewhole[cli]'") from None
+
+
+class _Progress:
+    """A bar per correction on a terminal's stderr, shown once a run takes over a second; else nothing."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._bars: Any = None
+        if not quiet and sys.stderr.isatty():
+            _need("rich")
+            from rich.console import Console
+            from rich.progress import Progress
+
+            self._bars = Progress(console=Console(stderr=True), transient=True)
+
+    def __enter__(self) -> Callable[[str], Callable[[int, int], None] | None]:
+        return self._track
+
+    def __exit__(self, *_: object) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+    def _track(self, name: str) -> Callable[[int, int], None] | None:
+        if self._bars is None:
+            return None
+        import time
+
+        began, task = time.monotonic(), None
+
+        def report(done: int, total: int) -> None:
+            nonlocal task
+            if task is None and time.monotonic() - began > 1:
+                self._bars.start()
+                task = self._bars.add_task(name, total=total)
+            if task is not None:
+                self._bars.update(task, completed=done)
+
+        return report
+
+
+def _print_json(results: dict[str, mw.BacktestResult]) -> None:
+    fields = (
+        "rows",
+        "missing",
+        "rounds",
+        "max_stake",
+        "turnover",
+        "total_loss",
+        "mean_loss",
+        "mean_c",
+        "negative_c",
+    )
+    print(json.dumps({name: {f: getattr(result, f) for f in fields} for name, result in results.items()}))
+
+
+def _print_table(results: dict[str, mw.BacktestResult], cap: float | None, figure: Path | None) -> None:
+    _need("rich")
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    any_ = next(iter(results.values()))
+    hindsight = " (the largest in the log, known only in hindsight)" if cap is None else ""
+    console = Console()
+    console.print(
+        f"{any_.rows:,} rows, {any_.missing:,} left out for missing numbers; {any_.rounds:,} forecasts, "
+        f"turnover {any_.turnover:,.6g}, cap {any_.max_stake:,.6g}{hindsight}",
+        highlight=False,
+    )
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("correction")
+    for column in ("total loss", "mean loss", "% of turnover", "mean c", "c < 0"):
+        table.add_column(column, justify="right")
+    for name, r in results.items():
+        share = 100 * r.total_loss / r.turnover if r.turnover else 0.0
+        below = 100 * r.negative_c / r.rounds if r.rounds else 0.0
+        row = (
+            f"{r.total_loss:,.6g}",
+            f"{r.mean_loss:,.4g}",
+            f"{share:.3f}",
+            f"{r.mean_c:.4f}",
+            f"{below:.1f} %",
+        )
+        table.add_row(name, *row)
+    console.print(table)
+    console.print("Losses are the forecaster's: below zero it won.", highlight=False)
+    if figure is not None:
+        console.print(f"wrote {figure}", highlight=False)

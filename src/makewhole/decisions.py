@@ -1,0 +1,254 @@
+"""From a forecast and a loss table to an action, a stake, and the loss you can count on.
+
+A loss table gives, for each action, the loss under each outcome: a dict `{"use": (2, -10), "skip": (0, 0)}`,
+or an array whose last two axes are (action, outcome), the actions then being 0, 1, … Many rows at once:
+a `Forecast` with an array of probabilities, and a table with the rows in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from makewhole import arguments, bets, multiclass
+from makewhole.arguments import Floats
+
+Rule = Literal["trustful", "cautious", "naive"]
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """A probability that someone stands behind: every stake b buys b·(y − μ) − |b|·c.
+
+    Parameters
+    ----------
+    mu
+        The probability that y = 1; an array is many events. With `classes`, the last axis is the class.
+    c
+        The half-width: half the spread between what it costs to bet on 1 and what a bet on 0 earns.
+    id
+        The number under which an `InsuredForecaster` keeps it.
+    classes
+        None for a binary event, else how many classes there are.
+    one_sided
+        Only stakes >= 0 are taken (the event is never good news).
+    simplex
+        With `classes`: whether `mu` must sum to one. A clipped or one-sided forecast need not.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> forecast = mw.Forecast(mu=0.3, c=0.05)
+    >>> forecast.is_interval
+    True
+    >>> mw.Forecast(mu=0.3, c=-0.01).is_interval  # a price, but no belief
+    False
+    """
+
+    mu: Any
+    c: Any = 0.0
+    id: int | None = None
+    classes: int | None = None
+    one_sided: bool = False
+    simplex: bool = True
+
+    def __post_init__(self) -> None:
+        scalars = type(self.mu) is float and type(self.c) is float and self.classes is None
+        if scalars and 0 <= self.mu <= 1 and abs(self.c) < np.inf:
+            return
+        c = arguments.numbers("c", self.c)
+        if self.classes is None:
+            mu = arguments.probabilities("mu", self.mu)
+        else:
+            classes = arguments.whole("classes", self.classes, least=2)
+            mu = arguments.distribution("mu", self.mu, simplex=self.simplex and not self.one_sided)
+            if mu.shape[-1] != classes:
+                raise ValueError(f"mu must have {classes} classes on its last axis; got shape {mu.shape}")
+            arguments.reject("c", c, c < 0, "must not be negative for classes")
+            c = np.broadcast_to(c, mu.shape) if c.ndim == 0 else c
+        arguments.together(mu=mu, c=c)
+        object.__setattr__(self, "mu", arguments.plain(mu))
+        object.__setattr__(self, "c", arguments.plain(c))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Forecast):
+            return NotImplemented
+        mine, its = (self.id, self.classes, self.one_sided), (other.id, other.classes, other.one_sided)
+        return mine == its and np.array_equal(self.mu, other.mu) and np.array_equal(self.c, other.c)
+
+    def __hash__(self) -> int:
+        return hash((self.id, np.asarray(self.mu).tobytes()))
+
+    @property
+    def is_interval(self) -> Any:
+        """Whether [μ − c, μ + c] is also a belief: c >= 0 and inside [0, 1]."""
+        mu, c = np.asarray(self.mu), np.asarray(self.c)
+        inside = (c >= 0) & (mu - c >= 0) & (mu + c <= 1)
+        return arguments.plain(inside.all(axis=-1) if self.classes else inside)
+
+
+class Plan(NamedTuple):
+    """What to do, what to stake, and what it costs.
+
+    `loss` is the most the agent can lose in total, bets included; it is certain where `spread` is 0, else
+    the total loss may be less by up to `spread`. `expected` is the action's own expected loss under μ.
+    """
+
+    action: Any
+    stake: Any
+    loss: Any
+    spread: Any
+    expected: Any
+
+
+def insure(forecast: Forecast, losses: Any, *, max_stake: float | None = None) -> Plan:
+    """Pick the action with the least loss that can be made certain, and the stake that makes it so.
+
+    Each action is hedged fully, unless the cover costs more than it can pay, or `max_stake` (or a
+    one-sided forecast) cuts the stake off: what is then left open is in `plan.spread`.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> plan = mw.insure(mw.Forecast(mu=0.5, c=0.0), {"use": (2, -10), "skip": (0, 0)})
+    >>> plan.action, plan.stake, plan.loss, plan.spread
+    ('use', -12.0, -4.0, 0.0)
+    >>> mw.insure(mw.Forecast(mu=0.5, c=0.0), {"use": (2, -10), "skip": (0, 0)}, max_stake=10).spread
+    2.0
+    """
+    labels, table = _table(forecast, losses)
+    cap = np.inf if max_stake is None else arguments.positive("max_stake", max_stake)
+    mu, c = _per_action(forecast)
+    full = _full_hedge(forecast, table, mu, c)
+    lowest = 0.0 if forecast.one_sided else -cap
+    stakes = np.stack([np.clip(full, lowest, cap), np.zeros_like(full)])
+    totals = _totals(forecast, table, stakes, mu, c)
+    worst = totals.max(axis=-1)
+    # On a tie the hedge comes first: the same worst case, and certain.
+    use = np.argmin(worst, axis=0)[None]
+    worst = np.take_along_axis(worst, use, axis=0)[0]
+    stake = _choose(stakes, use, forecast)
+    open_ = full - stake
+    spread = np.ptp(open_, axis=-1) if forecast.classes else np.abs(open_)
+    return _pick(forecast, labels, table, np.argmin(worst, axis=-1), stake, worst, spread)
+
+
+def decide(forecast: Forecast, losses: Any, *, rule: Rule, assume: int = 0) -> Plan:
+    """Decide without insurance, by one of three rules.
+
+    *trustful* takes the least expected loss under μ (the Bayes rule), *cautious* the least worst case,
+    *naive* the least loss if the outcome is `assume` (by default 0: nothing goes wrong).
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> table = {"fly": (-100, 400), "drive": (-40, -40)}
+    >>> [mw.decide(mw.Forecast(0.2), table, rule=rule).action for rule in ("naive", "trustful", "cautious")]
+    ['fly', 'drive', 'drive']
+    """
+    labels, table = _table(forecast, losses)
+    if rule == "trustful":
+        judged = _expected(forecast, table)
+    elif rule == "cautious":
+        judged = table.max(axis=-1)
+    elif rule == "naive":
+        judged = table[..., int(arguments.class_indices("assume", assume, table.shape[-1]))]
+    else:
+        raise ValueError(f"rule must be 'trustful', 'cautious' or 'naive'; got {rule!r}")
+    nothing = np.zeros(table.shape if forecast.classes else table.shape[:-1])
+    worst, spread = table.max(axis=-1), np.ptp(table, axis=-1)
+    return _pick(forecast, labels, table, np.argmin(judged, axis=-1), nothing, worst, spread)
+
+
+def _table(forecast: Forecast, losses: Any) -> tuple[list[Any], Floats]:
+    """Labels and an array (..., action, outcome) with the forecast's rows in front."""
+    if isinstance(losses, Mapping):
+        labels = list(losses)
+        if not labels:
+            raise ValueError("losses must hold at least one action; got an empty table")
+        columns = [arguments.numbers(f"losses[{a!r}]", losses[a]) for a in labels]
+        arguments.together(**{f"losses[{a!r}]": v for a, v in zip(labels, columns, strict=True)})
+        table = np.stack(np.broadcast_arrays(*columns), axis=-2)
+    else:
+        table = arguments.numbers("losses", losses)
+        labels = list(range(table.shape[-2])) if table.ndim >= 2 else []
+    outcomes = forecast.classes or 2
+    if table.ndim < 2 or not labels or table.shape[-1] != outcomes:
+        raise ValueError(
+            f"losses must give {outcomes} numbers, one per outcome, for every action; got shape {table.shape}"
+        )
+    rows = np.shape(forecast.mu)[:-1] if forecast.classes else np.shape(forecast.mu)
+    try:
+        shape = np.broadcast_shapes(rows, table.shape[:-2])
+    except ValueError:
+        raise ValueError(f"the forecast has rows {rows}, the losses have {table.shape[:-2]}") from None
+    return labels, np.broadcast_to(table, shape + table.shape[-2:])
+
+
+def _per_action(forecast: Forecast) -> tuple[Floats, Floats]:
+    axis = -2 if forecast.classes else -1
+    return np.expand_dims(np.asarray(forecast.mu), axis), np.expand_dims(np.asarray(forecast.c), axis)
+
+
+def _expected(forecast: Forecast, table: Floats) -> Floats:
+    mu, _ = _per_action(forecast)
+    weights = mu if forecast.classes else np.stack([1 - mu, mu], axis=-1)
+    expected: Floats = (weights * table).sum(axis=-1)
+    return expected
+
+
+def _full_hedge(forecast: Forecast, table: Floats, mu: Floats, c: Floats) -> Floats:
+    if not forecast.classes:
+        return np.asarray(bets.hedge(table))
+    if forecast.one_sided:  # only stakes >= 0: raise every class above the best one
+        return np.asarray(table - table.min(axis=-1, keepdims=True))
+    return np.asarray(multiclass.hedge(table, mu, c, simplex=False))
+
+
+def _totals(forecast: Forecast, table: Floats, stakes: Floats, mu: Floats, c: Floats) -> Floats:
+    """Total loss per candidate stake, row, action and outcome."""
+    outcomes = np.arange(table.shape[-1])
+    if forecast.classes:
+        paid = multiclass.payment(
+            stakes[..., None, :], outcomes, mu[..., None, :], c[..., None, :], simplex=False
+        )
+    else:
+        paid = bets.payment(stakes[..., None], outcomes, mu[..., None], c[..., None])
+    totals: Floats = table - paid
+    return totals
+
+
+def _choose(stakes: Floats, use: Any, forecast: Forecast) -> Floats:
+    index = use[..., None] if forecast.classes else use
+    return np.asarray(np.take_along_axis(stakes, index, axis=0)[0])
+
+
+def _pick(
+    forecast: Forecast,
+    labels: list[Any],
+    table: Floats,
+    best: Any,
+    stake: Floats,
+    worst: Floats,
+    spread: Floats,
+) -> Plan:
+    """Read every column of the plan off at the chosen action."""
+    index = np.asarray(best)[..., None]
+
+    def chosen(values: Floats) -> Any:
+        return arguments.plain(np.take_along_axis(values, index, axis=-1)[..., 0])
+
+    staked = (
+        np.take_along_axis(stake, index[..., None], axis=-2)[..., 0, :] if forecast.classes else chosen(stake)
+    )
+    action = labels[int(best)] if np.ndim(best) == 0 else _named(labels, best)
+    return Plan(action, staked, chosen(worst), chosen(spread), chosen(_expected(forecast, table)))
+
+
+def _named(labels: list[Any], index: Any) -> Any:
+    names = np.empty(len(labels), dtype=object)
+    names[:] = labels
+    return np.array(names[index].tolist()) if all(isinstance(a, (int, str)) for a in labels) else names[index]

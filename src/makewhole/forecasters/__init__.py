@@ -1,0 +1,15 @@
+"""Base learners: the paper's two-layer networks, and adapters for models you already have."""
+
+from makewhole.forecasters.adapters import CallableForecaster, RiverForecaster, SklearnForecaster
+from makewhole.forecasters.base import BaseForecaster, adapt
+from makewhole.forecasters.two_layer import SparseRow, TwoLayerLearner
+
+__all__ = [
+    "BaseForecaster",
+    "CallableForecaster",
+    "RiverForecaster",
+    "SklearnForecaster",
+    "SparseRow",
+    "TwoLayerLearner",
+    "adapt",
+]

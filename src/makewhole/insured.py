@@ -1,0 +1,412 @@
+"""Algorithm 1: a forecaster that stands behind what it says.
+
+x -> base (μ̂, ĉ) -> correction (λ) -> Forecast(μ, c) -> stakes -> outcome -> payments -> learn
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from makewhole import arguments, corrections, saving
+from makewhole.corrections import Correction, DeterministicSwap, Proposal
+from makewhole.corrections._kernels import balance, publish
+from makewhole.decisions import Forecast
+from makewhole.forecasters import SparseRow, adapt
+from makewhole.statements import ConservationError, ForecastClosed, StakeRefused, Statement, UnknownForecast
+
+_KIND, _VERSION = "makewhole.insured", 1
+
+
+# One binary bet within a forecast, the event itself or one of its classes: what was published, what the
+# target is measured from, and what the correction needs to credit the outcome.
+_Line = tuple[float, float, float, Proposal]  # μ, c, origin, proposal
+
+
+@dataclass(slots=True)
+class _Open:
+    """A forecast that awaits its outcome; the sums are per line."""
+
+    forecast: Forecast
+    x: Any
+    said: tuple[float, ...]  # the base's own μ̂
+    lines: list[_Line]
+    stakes: list[tuple[float, ...]]
+    nets: list[float]
+    grosses: list[float]
+
+    def add(self, staked: tuple[float, ...]) -> None:
+        self.stakes.append(staked)
+        for k, b in enumerate(staked):
+            self.nets[k] += b
+            self.grosses[k] += abs(b)
+
+    def with_(self, staked: tuple[float, ...]) -> _Open:
+        more = replace(self, stakes=self.stakes[:], nets=self.nets[:], grosses=self.grosses[:])
+        more.add(staked)
+        return more
+
+
+class InsuredForecaster:
+    """A forecaster that takes fair bets on what it says, and adapts so that they balance.
+
+    It publishes μ = μ̂ and c = ĉ + λ: the base says μ̂ and ĉ, the correction λ. Whoever stakes b on a
+    forecast receives b·(y − μ) − |b|·c when it is settled. Outcomes may come late and in any order; each is
+    credited to the λ its forecast was made with.
+
+    In `exact` mode c is whatever balances the books, and may be negative: then someone who stakes both b
+    and −b earns 2|b||c| for nothing (the statement counts such forecasts). One-sided, c is 0 and everything
+    goes into μ, the ask. With K classes each class is a binary bet of its own, with a correction and a
+    cap of its own; there a negative c is published as 0, so that the books balance in the agents' favour
+    only up to there.
+
+    It belongs to one thread at a time. When a call raises, nothing has changed.
+
+    Parameters
+    ----------
+    base
+        A base learner, a river or scikit-learn classifier, a callable; or None, and every forecast is
+        given its probability: `f.forecast(mu=0.3)`.
+    correction
+        By default a `DeterministicSwap` with 100 cells over all that a target can be. It is copied, not
+        shared.
+    mode
+        "exact".
+    max_stake
+        M, the cap on the gross stake Σ|b| of one forecast (of one class).
+    c_range
+        Where the base's ĉ is kept.
+    one_sided
+        Take only stakes >= 0: the event is never good news.
+    classes
+        None for a binary event, else K; outcomes are then 0 … K−1 and stakes arrays of K numbers.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> f = mw.InsuredForecaster(max_stake=100)
+    >>> q = f.forecast(mu=0.5)
+    >>> plan = mw.insure(q, {"use": (2, -10), "skip": (0, 0)})
+    >>> f.stake(q, plan.stake)
+    0
+    >>> f.settle(q, outcome=0)  # not effective: she lost 2, and is paid 6
+    [6.0]
+    >>> f.statement().total_loss
+    6.0
+    """
+
+    def __init__(
+        self,
+        base: Any = None,
+        correction: Correction | None = None,
+        *,
+        mode: Literal["exact"] = "exact",
+        max_stake: float,
+        c_range: tuple[float, float] = (0.0, 0.5),
+        one_sided: bool = False,
+        classes: int | None = None,
+    ) -> None:
+        if mode != "exact":
+            raise ValueError(f"mode must be 'exact'; got {mode!r}")
+        self.max_stake = arguments.positive("max_stake", max_stake)
+        self.c_range = arguments.interval("c_range", c_range)
+        self.one_sided = bool(one_sided)
+        self.classes = None if classes is None else arguments.whole("classes", classes, least=2)
+        self.mode = mode
+        self.base = None if base is None else adapt(base, self.classes)
+        if correction is None:
+            low, high = self.c_range
+            correction = DeterministicSwap(cells=100, low=-1.0 - high, high=1.0 - low)
+        elif not isinstance(correction, Correction):
+            raise TypeError(
+                f"correction must have propose, observe, state and from_state; got {correction!r}"
+            )
+        self.corrections: list[Correction] = [copy.deepcopy(correction) for _ in range(self.classes or 1)]
+        self._open: dict[int, _Open] = {}
+        self._next = 0
+        self._rounds = self._voided = self._bets = self._negative = 0
+        self._turnover = self._total = 0.0
+
+    # --- forecast -> stakes -> settle ---------------------------------------------------------------------
+
+    def forecast(self, x: Any = None, *, mu: Any = None, c_hat: Any = None) -> Forecast:
+        """Publish a forecast for x, or with `base=None` for a probability `mu` (and ĉ = `c_hat`)."""
+        forecast, said, lines = self._quote(self.corrections, x, mu, c_hat)
+        zero = [0.0] * len(lines)
+        self._open[self._next] = _Open(forecast, x, said, lines, [], zero, zero[:])
+        self._next += 1
+        return forecast
+
+    def peek(self, x: Any = None, *, mu: Any = None, c_hat: Any = None) -> Forecast:
+        """What `forecast` would publish now, without opening anything: no stake can be placed on it."""
+        quoted, _, _ = self._quote(copy.deepcopy(self.corrections), x, mu, c_hat)
+        return Forecast(quoted.mu, quoted.c, None, quoted.classes, quoted.one_sided, quoted.simplex)
+
+    def stake(self, forecast: Forecast | int, stake: Any) -> int:
+        """Place a bet; returns its place among the payments. Over the cap it is refused whole."""
+        open_ = self._find(forecast)
+        open_.add(self._accepted(open_, stake))
+        return len(open_.stakes) - 1
+
+    def settle(self, forecast: Forecast | int, outcome: Any, stake: Any = None) -> list[float]:
+        """Pay every bet on a forecast, and learn; returns what each agent receives, in order of staking.
+
+        With `stake`, one last bet is placed first.
+        """
+        open_ = self._find(forecast)
+        y = self._outcome(outcome)
+        if stake is not None:
+            open_ = open_.with_(self._accepted(open_, stake))
+        payments = [0.0] * len(open_.stakes)
+        loss, negative, lessons = 0.0, False, []
+        for k, (mu, c, origin, proposal) in enumerate(open_.lines):
+            happened = float(y if self.classes is None else y == k)
+            net, gross = open_.nets[k], open_.grosses[k]
+            lost, target, weight = balance(mu, c, origin, happened, net, gross, self.max_stake)
+            for i, staked in enumerate(open_.stakes):
+                payments[i] += staked[k] * (happened - mu) - abs(staked[k]) * c
+            loss += lost
+            negative |= c < 0
+            lessons.append((proposal, target, weight))
+        turnover = sum(open_.grosses)
+        if not abs(sum(payments) - loss) <= 1e-9 * (turnover + abs(loss)):
+            raise ConservationError(f"payments add up to {sum(payments)!r}, the loss is {loss!r}")
+        self._teach(open_, y)
+        for correction, (proposal, target, weight) in zip(self.corrections, lessons, strict=True):
+            if weight:
+                correction.observe(proposal, target, weight)
+        del self._open[open_.forecast.id]  # type: ignore[arg-type]  # what is open has a number
+        self._rounds += 1
+        self._bets += len(payments)
+        self._turnover += turnover
+        self._total += loss
+        self._negative += negative
+        return payments
+
+    def void(self, forecast: Forecast | int) -> None:
+        """Call a forecast off: nobody pays, nothing is learned."""
+        open_ = self._find(forecast)
+        del self._open[open_.forecast.id]  # type: ignore[arg-type]  # what is open has a number
+        self._voided += 1
+
+    def statement(self) -> Statement:
+        """Rounds, turnover, losses and open exposure."""
+        notes = []
+        if not all(c.covers(self.c_range) for c in self.corrections if hasattr(c, "covers")):
+            low, high = self.c_range
+            notes.append(
+                f"the correction's range is narrower than [{-1 - high:g}, {1 - low:g}]: no guarantee"
+            )
+        if self._negative:
+            notes.append(
+                f"{self._negative:,} forecasts had c < 0: opposite stakes on them earned money for nothing"
+            )
+        return Statement(
+            correction=repr(self.corrections[0]),
+            max_stake=self.max_stake,
+            rounds=self._rounds,
+            open=len(self._open),
+            voided=self._voided,
+            bets=self._bets,
+            turnover=self._turnover,
+            total_loss=self._total,
+            open_exposure=sum(self._exposure(o) for o in self._open.values()),
+            negative_c=self._negative,
+            notes=tuple(notes),
+        )
+
+    @property
+    def open_forecasts(self) -> list[Forecast]:
+        """The forecasts not yet settled or voided, oldest first."""
+        return [o.forecast for o in self._open.values()]
+
+    # --- the steps ----------------------------------------------------------------------------------------
+
+    def _quote(
+        self, correctors: list[Correction], x: Any, mu: Any, c_hat: Any
+    ) -> tuple[Forecast, tuple[float, ...], list[_Line]]:
+        """Ask the base, then the corrections, and put the two together. Only the corrections move."""
+        mus, widths = self._ask(x, mu, c_hat)
+        lines = []
+        for corrector, mu_hat, width in zip(correctors, mus, widths, strict=True):
+            proposal = corrector.propose()
+            mu_k, c_k, origin = publish(mu_hat, width, proposal.lam, self.one_sided)
+            if c_k < 0 and self.classes is not None:  # negative prices are refused for classes
+                c_k = 0.0
+            lines.append((mu_k, c_k, origin, proposal))
+        if self.classes is None:
+            return Forecast(mu_k, c_k, self._next, None, self.one_sided), mus, lines
+        return self._class_forecast(lines, self._next), mus, lines
+
+    def _class_forecast(self, lines: list[_Line], number: int) -> Forecast:
+        mu, c = np.array([line[0] for line in lines]), np.array([line[1] for line in lines])
+        return Forecast(mu, c, number, self.classes, self.one_sided)
+
+    def _ask(self, x: Any, mu: Any, c_hat: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """μ̂ and ĉ per line, valid."""
+        low, high = self.c_range
+        width: Any
+        if self.base is None:
+            if mu is None:
+                raise TypeError("there is no base: give the probability, forecast(mu=...)")
+            width = min(max(0.0, low), high)
+            if c_hat is not None:
+                width = arguments.numbers("c_hat", c_hat)
+                arguments.reject(
+                    "c_hat", width, (width < low) | (width > high), f"must lie in c_range [{low}, {high}]"
+                )
+        elif mu is not None or c_hat is not None:
+            raise TypeError("there is a base, and it gives mu and c_hat: forecast(x)")
+        else:
+            mu, width = self.base.predict(x)
+            if type(width) is not float or not low <= width <= high:
+                width = np.clip(arguments.numbers("c_hat", width), low, high)
+        if self.classes is None:
+            if type(mu) is float and type(width) is float and 0.0 <= mu <= 1.0:
+                return (mu,), (width,)
+            value = arguments.probabilities("mu", mu)
+            if value.ndim or np.ndim(width):
+                raise ValueError(f"mu and c_hat must be single numbers; got {mu!r}, {c_hat!r}")
+            return (float(value),), (float(width),)
+        vector = arguments.distribution("mu", mu, simplex=True)
+        if vector.shape != (self.classes,) or np.shape(width) not in ((), (self.classes,)):
+            raise ValueError(f"mu and c_hat must hold {self.classes} classes; got shape {vector.shape}")
+        return tuple(vector.tolist()), tuple(np.broadcast_to(width, vector.shape).tolist())
+
+    def _find(self, forecast: Forecast | int) -> _Open:
+        number = forecast.id if isinstance(forecast, Forecast) else forecast
+        open_ = self._open.get(number) if type(number) is int else None
+        if open_ is not None and (
+            open_.forecast is forecast or open_.forecast == forecast or number is forecast
+        ):
+            return open_
+        if open_ is None and type(number) is int and 0 <= number < self._next:
+            raise ForecastClosed(f"forecast {number} was settled or voided before")
+        raise UnknownForecast(f"no such forecast was made here; got {forecast!r}")
+
+    def _accepted(self, open_: _Open, stake: Any) -> tuple[float, ...]:
+        """The stake as one number per line, if it is taken."""
+        if type(stake) is float and -np.inf < stake < np.inf and self.classes is None:
+            staked: tuple[float, ...] = (stake,)
+        else:
+            array = arguments.numbers("stake", stake)
+            shape = () if self.classes is None else (self.classes,)
+            if array.shape != shape:
+                raise ValueError(f"stake must have shape {shape}; got {array.shape}")
+            staked = tuple(np.atleast_1d(array).tolist())
+        for k, b in enumerate(staked):
+            if self.one_sided and b < 0:
+                raise StakeRefused(f"stakes must not be negative on a one-sided forecast; got {b}", 0.0)
+            if open_.grosses[k] + abs(b) > self.max_stake:
+                left, where = self.max_stake - open_.grosses[k], f" on class {k}" if self.classes else ""
+                message = f"stake {b}{where} is over the cap of {self.max_stake} per forecast: {left} is left"
+                raise StakeRefused(message, left)
+        return staked
+
+    def _outcome(self, outcome: Any) -> int:
+        if type(outcome) is int and 0 <= outcome < (self.classes or 2):
+            return outcome
+        if self.classes is None:
+            value = arguments.binary_outcomes("outcome", outcome)
+        else:
+            value = arguments.class_indices("outcome", outcome, self.classes).astype(np.float64)
+        if value.ndim:
+            raise ValueError(f"outcome must be one number; got shape {value.shape}")
+        return int(value)
+
+    def _teach(self, open_: _Open, y: int) -> None:
+        if self.base is None:
+            return
+        shape = () if self.classes is None else (self.classes,)
+        said, net, gross = (np.reshape(v, shape) for v in (open_.said, open_.nets, open_.grosses))
+        net, gross = net / self.max_stake, gross / self.max_stake
+        self.base.learn(
+            open_.x, y, mu=arguments.plain(said), net=arguments.plain(net), gross=arguments.plain(gross)
+        )
+
+    def _exposure(self, open_: _Open) -> float:
+        """The most that the bets on one open forecast can lose; at least 0, as it may be voided."""
+        lines = zip(open_.lines, open_.nets, open_.grosses, strict=True)
+        none_happens = sum(-net * mu - gross * c for (mu, c, _, _), net, gross in lines)
+        gains = open_.nets if self.classes else [0.0, open_.nets[0]]
+        return max(0.0, *(none_happens + gain for gain in gains))
+
+    # --- save and load ------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything but the base to a versioned file of plain data.
+
+        A crash in the middle leaves the file that was there before. The base is saved by its owner.
+        """
+        keep_x = self.base is not None
+        content = {
+            "settings": {
+                "mode": self.mode,
+                "max_stake": self.max_stake,
+                "c_range": self.c_range,
+                "one_sided": self.one_sided,
+                "classes": self.classes,
+            },
+            "corrections": [{"type": type(c).__name__, "state": c.state()} for c in self.corrections],
+            "open": [
+                {
+                    "id": number,
+                    "x": saving.encode(f"x of open forecast {number}", o.x) if keep_x else None,
+                    "said": o.said,
+                    "lines": [[mu, c, origin, list(proposal)] for mu, c, origin, proposal in o.lines],
+                    "stakes": o.stakes,
+                }
+                for number, o in self._open.items()
+            ],
+            "next": self._next,
+            "counts": [self._rounds, self._voided, self._bets, self._negative],
+            "sums": [self._turnover, self._total],
+        }
+        saving.write(path, kind=_KIND, version=_VERSION, content=content)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], base: Any = None, correction: type[Correction] | None = None
+    ) -> Self:
+        """Continue from a file that `save` wrote, with the base its owner has kept.
+
+        `correction` is the class of the correction, where it is not one of ours.
+        """
+        content = saving.read(path, kind=_KIND, version=_VERSION)
+        try:
+            return cls._restored(content, base, correction)
+        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            raise ValueError(f"{path} is damaged: {error!r}") from error
+
+    @classmethod
+    def _restored(cls, content: dict[str, Any], base: Any, correction: type[Correction] | None) -> Self:
+        restored = []
+        for saved in content["corrections"]:
+            kind = correction or getattr(corrections, saved["type"], None)
+            if kind is None:
+                raise ValueError(
+                    f"pass correction=, the class {saved['type']!r}: it is not one of makewhole's"
+                )
+            restored.append(kind.from_state(saved["state"]))
+        settings = content["settings"]
+        made = cls(base, restored[0], **(settings | {"c_range": tuple(settings["c_range"])}))
+        made.corrections = restored
+        for saved in content["open"]:
+            lines = [(mu, c, origin, Proposal(*p)) for mu, c, origin, p in saved["lines"]]
+            if made.classes:
+                forecast = made._class_forecast(lines, saved["id"])
+            else:
+                forecast = Forecast(lines[0][0], lines[0][1], saved["id"], None, made.one_sided)
+            x = saving.decode(saved["x"], {"SparseRow": SparseRow})
+            zero = [0.0] * len(lines)
+            made._open[saved["id"]] = _Open(forecast, x, tuple(saved["said"]), lines, [], zero, zero[:])
+            for staked in saved["stakes"]:
+                made._open[saved["id"]].add(tuple(staked))
+        made._next = content["next"]
+        made._rounds, made._voided, made._bets, made._negative = content["counts"]
+        made._turnover, made._total = content["sums"]
+        return made

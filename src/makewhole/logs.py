@@ -1,0 +1,178 @@
+"""A log of forecasts, stakes and outcomes in a dataframe: checked row by row, and handed out in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from makewhole.arguments import Floats
+
+# Rows the loop works on at a time: its columns stay in the processor's cache.
+CHUNK = 16_384
+# Rows taken from the dataframe at a time: what must be converted stays small, and memory flat.
+_BLOCK = 64 * CHUNK
+
+
+@dataclass(slots=True)
+class Chunk:
+    """A few forecasts: columns for the loop, and which rows of the log they are."""
+
+    columns: tuple[Floats, Floats, Floats, Floats, Floats]  # mu_hat, c_hat, outcome, net, gross
+    rows: Any  # positions in the log, one per stake
+    forecast: Any  # for each of those rows, which of the chunk's forecasts it belongs to; None: one each
+    stake: Floats
+    stop: int
+
+
+class Log:
+    """The columns of a frame, checked and handed out in chunks."""
+
+    def __init__(self, frame: Any, names: dict[str, str | None], one_sided: bool) -> None:
+        self.frame, self.names, self.one_sided = frame, names, one_sided
+        self.rows = len(frame)
+        self.missing = 0
+        self.order: Any = None
+        self._whole: dict[str, Floats] = {}
+        self._blocks: dict[str, tuple[int, Floats]] = {}
+        if self.rows == 0:
+            raise ValueError("frame must have rows; got an empty one")
+        for name in ("mu", "outcome", "stake", "c_hat"):
+            if name in frame.columns and not (frame[name].dtype.is_numeric() or _is_boolean(frame[name])):
+                raise TypeError(
+                    f"{name}={names[name]!r} must be a column of numbers; got {frame[name].dtype}"
+                )
+        self.rounds = self.rows
+        if names["event"] is not None:
+            self._sort_by_event()
+
+    def _sort_by_event(self) -> None:
+        """Bring the rows of an event together, events in order of first appearance."""
+        values = self.frame["event"].to_numpy()
+        missing = self.frame["event"].null_count()
+        if missing:
+            raise ValueError(f"event={self.names['event']!r} must not be missing; got {missing} such rows")
+        _, first, code = np.unique(values, return_index=True, return_inverse=True)
+        rank = np.empty(len(first), dtype=np.int64)
+        rank[np.argsort(first)] = np.arange(len(first))
+        self.rounds = len(first)
+        self.event = rank[code.ravel()]
+        self.order = np.argsort(self.event, kind="stable")
+        self.event = self.event[self.order]
+
+    def c_range(self) -> tuple[float, float]:
+        """Where ĉ lies, in this log."""
+        if self.names["c_hat"] is None:
+            return 0.0, 0.0
+        widths = [chunk.columns[1] for chunk in self.chunks(np.inf) if len(chunk.columns[1])]
+        return (
+            (float(min(w.min() for w in widths)), float(max(w.max() for w in widths)))
+            if widths
+            else (0.0, 0.0)
+        )
+
+    def largest(self) -> float:
+        """The largest gross stake on one forecast."""
+        found = max(
+            (float(c.columns[4].max()) for c in self.chunks(np.inf) if len(c.columns[4])), default=0.0
+        )
+        return found if found > 0 else 1.0
+
+    def _numbers(self, name: str, part: Any) -> Floats:
+        if not isinstance(part, slice):
+            if name not in self._whole:
+                self._whole[name] = _floats(self.frame[name])
+            return self._whole[name][part]
+        block = part.start // _BLOCK
+        if self._blocks.get(name, (-1, None))[0] != block:
+            self._blocks[name] = (block, _floats(self.frame[name][block * _BLOCK : (block + 1) * _BLOCK]))
+        values: Floats = self._blocks[name][1][part.start - block * _BLOCK : part.stop - block * _BLOCK]
+        return values
+
+    def chunks(self, cap: float) -> Iterator[Chunk]:
+        """Hand out the log, a few thousand forecasts at a time, every row checked."""
+        self.missing = 0
+        start = 0
+        while start < self.rows:
+            stop = min(start + CHUNK, self.rows)
+            if self.order is not None and stop < self.rows:  # don't cut an event in two
+                stop = int(np.searchsorted(self.event, self.event[stop - 1], side="right"))
+            yield self._chunk(start, stop, cap)
+            start = stop
+
+    def _chunk(self, start: int, stop: int, cap: float) -> Chunk:
+        part: Any = slice(start, stop) if self.order is None else self.order[start:stop]
+        place = np.arange(start, stop) if self.order is None else part
+        names = ["mu", "outcome", "stake"] + ["c_hat"] * (self.names["c_hat"] is not None)
+        columns = [self._numbers(name, part) for name in names]
+        keep = None
+        if any(np.isnan(column.min()) for column in columns):
+            keep = ~np.logical_or.reduce([np.isnan(column) for column in columns])
+            self.missing += int(np.count_nonzero(~keep))
+            place, columns = place[keep], [column[keep] for column in columns]
+        mu, y, b, *rest = columns
+        width = rest[0] if rest else np.zeros(len(mu))
+        self._check(place, mu, y, b, width)
+        if self.order is None:
+            chunk = Chunk((mu, width, y, b, np.abs(b)), place, None, b, stop)
+        else:
+            code = self.event[start:stop] if keep is None else self.event[start:stop][keep]
+            chunk = self._gather(place, code, (mu, y, b, width), stop)
+        self._check_cap(chunk, cap)
+        return chunk
+
+    def _gather(self, place: Any, code: Any, columns: tuple[Floats, ...], stop: int) -> Chunk:
+        """Add up the stakes on each event; its forecast and outcome must be one."""
+        mu, y, b, width = columns
+        _, first, forecast = np.unique(code, return_index=True, return_inverse=True)
+        for name, column in (("mu", mu), ("outcome", y), ("c_hat", width)):
+            differs = column != column[first][forecast]
+            self._reject(name, place, column, differs, "must be the same in all rows of an event")
+        net: Any = np.bincount(forecast, weights=b, minlength=len(first))
+        gross: Any = np.bincount(forecast, weights=np.abs(b), minlength=len(first))
+        return Chunk((mu[first], width[first], y[first], net, gross), place, forecast, b, stop)
+
+    def _check(self, place: Any, mu: Floats, y: Floats, b: Floats, width: Floats) -> None:
+        outside = (mu < 0) | (mu > 1)
+        if outside.any():
+            at = mu[outside][0]
+            hint = " (a percentage? divide by 100)" if 1 < at <= 100 else ""
+            self._reject("mu", place, mu, outside, "must lie in [0, 1]", hint)
+        self._reject("outcome", place, y, (y != 0) & (y != 1), "must be 0 or 1")
+        self._reject("stake", place, b, np.isinf(b), "must be finite")
+        if self.names["c_hat"] is not None:
+            self._reject("c_hat", place, width, np.isinf(width), "must be finite")
+        if self.one_sided:
+            self._reject("stake", place, b, b < 0, "must not be negative when one-sided")
+
+    def _check_cap(self, chunk: Chunk, cap: float) -> None:
+        over = chunk.columns[4] > cap
+        if over.any():
+            worst = int(np.argmax(over))
+            row = chunk.rows[worst if chunk.forecast is None else int(np.argmax(chunk.forecast == worst))]
+            gross = chunk.columns[4][worst]
+            raise ValueError(
+                f"max_stake must cover the gross stake of every forecast; got {cap} < {gross} at row {row}"
+            )
+
+    def _reject(self, name: str, place: Any, values: Floats, bad: Any, rule: str, hint: str = "") -> None:
+        if bad.any():
+            at = int(np.argmax(bad))
+            column = self.names[name]
+            raise ValueError(f"{name}={column!r} {rule}; got {values[at]!s} at row {place[at]}{hint}")
+
+
+def _floats(series: Any) -> Floats:
+    """A column as 64-bit floats, NaN where it has a gap; without a copy where that is what it is."""
+    import narwhals as nw
+
+    wanted = series if series.dtype == nw.Float64 else series.cast(nw.Float64)
+    return np.asarray(wanted.to_numpy(), dtype=np.float64)
+
+
+def _is_boolean(series: Any) -> bool:
+    import narwhals as nw
+
+    return bool(series.dtype == nw.Boolean)

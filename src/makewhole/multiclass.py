@@ -1,0 +1,122 @@
+"""Fair bets on one of K classes: the names of `makewhole.bets`, with the class on the last axis.
+
+    payment(g, y) = ⟨g, e_y − μ⟩ − ⟨|g|, c⟩
+
+The outcome is a class index. Every entry of `c` is at least 0: with a negative sum a constant stake would
+be free money. A published μ that was clipped need not sum to one; say `simplex=False` and the hedge takes
+that into account.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from makewhole import arguments
+from makewhole.arguments import Floats
+from makewhole.bets import LossBounds
+
+# Masses that differ by less than this share of the whole are tied: they differ by rounding only.
+_TIE = 16 * float(np.finfo(np.float64).eps)
+
+
+def payment(stake: Any, outcome: Any, mu: Any, c: Any, *, simplex: bool = True) -> Any:
+    """What the agent receives, and the forecaster loses, once the class is known.
+
+    Examples
+    --------
+    >>> from makewhole import multiclass
+    >>> multiclass.payment(stake=[0, 0, 8], outcome=2, mu=[0.5, 0.25, 0.25], c=[0, 0, 0.125])
+    5.0
+    """
+    g, m, width = _read("stake", stake, mu, c, simplex=simplex)
+    y = arguments.class_indices("outcome", outcome, g.shape[-1])
+    arguments.together(stake=g[..., 0], outcome=y.astype(np.float64))
+    return arguments.plain(_received(g, m, width, y))
+
+
+def hedge(losses: Any, mu: Any, c: Any, *, simplex: bool = True) -> Any:
+    """The stake l − γ* that makes the total loss the same, and least, for every class.
+
+    γ* is the c-weighted quantile of the losses at mass (Σc + Σμ − 1)/2: the weighted median when μ sums
+    to one. Where many γ are as good, the one with the smallest largest stake is taken.
+
+    Examples
+    --------
+    >>> from makewhole import multiclass
+    >>> multiclass.hedge([0, 6, 12], mu=[0.5, 0.25, 0.25], c=[0.1, 0.1, 0.1])
+    array([-6.,  0.,  6.])
+    """
+    losses_, m, width = _read("losses", losses, mu, c, simplex=simplex)
+    return losses_ - _level(losses_, m, width)[..., None]
+
+
+def loss_bounds(losses: Any, mu: Any, c: Any, *, simplex: bool = True) -> LossBounds:
+    """Expected loss under every distribution within c of μ: the least, under μ, the most.
+
+    With the hedge the agent's total loss is `high` for every class.
+
+    Examples
+    --------
+    >>> from makewhole import multiclass
+    >>> multiclass.loss_bounds([0, 6, 12], mu=[0.5, 0.25, 0.25], c=[0.125, 0.125, 0.125])
+    LossBounds(low=3.0, expected=4.5, high=6.0)
+    """
+    losses_, m, width = _read("losses", losses, mu, c, simplex=simplex)
+    expected = (m * losses_).sum(axis=-1)
+    high = expected + _surcharge(losses_, m, width)
+    low = expected - _surcharge(-losses_, m, width)
+    return LossBounds(*(arguments.plain(v) for v in (low, expected, high)))
+
+
+def _received(g: Floats, m: Floats, width: Floats, y: Any) -> Any:
+    g, y = np.broadcast_arrays(g, np.asarray(y)[..., None])
+    drawn = np.take_along_axis(g, y[..., :1], axis=-1)[..., 0]
+    return drawn - (g * m).sum(axis=-1) - (np.abs(g) * width).sum(axis=-1)
+
+
+def _read(name: str, values: Any, mu: Any, c: Any, *, simplex: bool) -> tuple[Floats, Floats, Floats]:
+    array = arguments.numbers(name, values)
+    m = arguments.distribution("mu", mu, simplex=simplex)
+    width = arguments.numbers("c", c)
+    arguments.reject("c", width, width < 0, "must not be negative for classes")
+    if array.ndim == 0 or array.shape[-1] != m.shape[-1]:
+        raise ValueError(f"{name} must have {m.shape[-1]} classes on its last axis; got shape {array.shape}")
+    if width.ndim and width.shape[-1] != m.shape[-1]:
+        raise ValueError(f"c must have {m.shape[-1]} classes on its last axis; got shape {width.shape}")
+    arguments.together(**{name: array, "mu": m, "c": width})
+    array, m, width = np.broadcast_arrays(array, m, width)
+    return array, m, width
+
+
+def _surcharge(losses: Floats, m: Floats, width: Floats) -> Floats:
+    """What certainty costs over the expected loss: min over γ of γ(1 − Σμ) + ⟨c, |l − γ|⟩."""
+    level = _level(losses, m, width)
+    cost: Floats = level * (1 - m.sum(axis=-1)) + (width * np.abs(losses - level[..., None])).sum(axis=-1)
+    return cost
+
+
+def _level(losses: Floats, m: Floats, width: Floats) -> Floats:
+    """γ*: of the minimisers, which form an interval, the one nearest the middle of the losses' range."""
+    order = np.argsort(losses, axis=-1)
+    ascending = np.take_along_axis(losses, order, axis=-1)
+    mass = np.cumsum(np.take_along_axis(width, order, axis=-1), axis=-1)
+    whole = mass[..., -1:]
+    excess = m.sum(axis=-1, keepdims=True) - 1
+    # With c = 0 a sum that is off by a softmax's rounding must not look like free money.
+    rounding = np.where(whole > 0, _TIE * m.shape[-1], arguments.SUM_TOLERANCE)
+    excess = np.where(np.abs(excess) <= rounding, 0.0, excess)
+    # Outside [0, Σc] a constant stake is free money and no γ is best; the nearest end still hedges fully.
+    wanted = np.clip((whole + excess) / 2, 0, whole)
+    tie = _TIE * (whole + np.abs(excess))
+    first = np.argmax(mass >= wanted - tie, axis=-1)[..., None]
+    beyond = mass > wanted + tie
+    after = np.where(beyond.any(axis=-1), np.argmax(beyond, axis=-1), losses.shape[-1] - 1)[..., None]
+    # At the very ends of the mass the minimisers run on past the losses; stop at the outermost loss.
+    free_low, free_high = excess < -whole - tie, excess > whole + tie
+    lowest = np.take_along_axis(ascending, np.where(free_high, losses.shape[-1] - 1, first), axis=-1)[..., 0]
+    highest = np.take_along_axis(ascending, np.where(free_low, 0, after), axis=-1)[..., 0]
+    middle = (ascending[..., 0] + ascending[..., -1]) / 2
+    level: Floats = np.clip(middle, lowest, highest)
+    return level

@@ -1,0 +1,76 @@
+"""An insured forecaster as a river classifier. Needs river: `pip install 'makewhole[river]'`."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from river import base, linear_model
+
+from makewhole.corrections import Correction
+from makewhole.insured import InsuredForecaster
+
+
+class InsuredClassifier(base.Classifier):
+    """A river classifier that stands behind its probabilities.
+
+    Predicts what the insured forecaster publishes; `learn_one` may say what was staked. It drops into
+    pipelines and into `progressive_val_score`; `self.forecaster` is the `InsuredForecaster` itself.
+
+    Parameters
+    ----------
+    classifier
+        Any binary river classifier.
+    correction
+        By default a `DeterministicSwap`.
+    max_stake
+        The cap on a stake.
+    one_sided
+        Take only stakes >= 0; the correction then moves the probability itself.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, linear_model, metrics, preprocessing
+    >>> from makewhole.river import InsuredClassifier
+    >>> model = preprocessing.StandardScaler() | InsuredClassifier(linear_model.LogisticRegression())
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    Accuracy: 89.36%
+    >>> insured = model["InsuredClassifier"]
+    >>> x, y = next(iter(datasets.Phishing()))
+    >>> model.learn_one(x, y, stake=0.5)
+    >>> insured.forecaster.statement().turnover
+    0.5
+    """
+
+    def __init__(
+        self,
+        classifier: base.Classifier,
+        correction: Correction | None = None,
+        max_stake: float = 1.0,
+        one_sided: bool = False,
+    ) -> None:
+        self.classifier = classifier
+        self.correction = correction
+        self.max_stake = max_stake
+        self.one_sided = one_sided
+        self.forecaster = InsuredForecaster(
+            classifier, copy.deepcopy(correction), max_stake=max_stake, one_sided=one_sided
+        )
+
+    @classmethod
+    def _unit_test_params(cls) -> Any:
+        yield {"classifier": linear_model.LogisticRegression()}
+
+    @property
+    def _multiclass(self) -> bool:
+        return False
+
+    def learn_one(self, x: dict[Any, Any], y: Any, stake: float = 0.0) -> None:
+        """Settle a forecast for x at once; `stake` is what was bet on it."""
+        f = self.forecaster
+        f.settle(f.forecast(x), int(bool(y)), stake=stake)
+
+    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
+        """The published μ, as probabilities of True and False."""
+        mu = self.forecaster.peek(x).mu
+        return {True: mu, False: 1.0 - mu}

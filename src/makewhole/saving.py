@@ -1,0 +1,95 @@
+"""Plain data on disk: a versioned JSON file, written so that a crash leaves the old file or the new one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def write(path: str | os.PathLike[str], *, kind: str, version: int, content: Any) -> None:
+    """Write the document beside `path`, force it to disk, and only then give it its name."""
+    text = json.dumps({"kind": kind, "version": version, "content": content}, allow_nan=False)
+    target = Path(path).absolute()
+    handle, draft = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".draft", dir=target.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            Path(draft).chmod(target.stat().st_mode & 0o777)
+        Path(draft).replace(target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            Path(draft).unlink()
+        raise
+    if hasattr(os, "O_DIRECTORY"):  # the new name, too, must survive a power cut
+        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def read(path: str | os.PathLike[str], *, kind: str, version: int) -> Any:
+    """Read a document of this kind and version, or say what the file is instead."""
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is not a {kind} file: {error}") from None
+    if not isinstance(document, dict) or document.get("kind") != kind:
+        raise ValueError(f"{path} is not a {kind} file")
+    if document.get("version") != version:
+        raise ValueError(
+            f"{path} has version {document.get('version')!r} of {kind}; this release reads {version}"
+        )
+    return document["content"]
+
+
+def encode(name: str, value: Any) -> Any:
+    """Turn features into plain data: numbers, text, lists, tuples, dicts, arrays, named tuples of those."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return float(value) if np.isfinite(value) else {"float": repr(float(value))}
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufU":
+        return {
+            "array": [encode(name, v) for v in np.ravel(value).tolist()],
+            "shape": value.shape,
+            "type": value.dtype.str,
+        }
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return {"named": type(value).__name__, "fields": [encode(name, v) for v in value]}
+    if isinstance(value, (list, tuple)):
+        return {type(value).__name__: [encode(name, v) for v in value]}
+    if isinstance(value, Mapping):
+        return {"dict": [[encode(name, k), encode(name, v)] for k, v in value.items()]}
+    raise TypeError(
+        f"{name} must be plain data to be saved (numbers, text, lists, tuples, dicts, NumPy arrays); "
+        f"got {type(value).__name__}. Settle or void it first, or forecast from plain data"
+    )
+
+
+def decode(value: Any, named: Mapping[str, Any]) -> Any:
+    """Turn plain data back into features; `named` holds the named tuples by name."""
+    if not isinstance(value, dict):
+        return value
+    if "float" in value:
+        return float(value["float"])
+    if "array" in value:
+        items = [decode(v, named) for v in value["array"]]
+        array = np.array(items, dtype=np.dtype(value["type"])).reshape(value["shape"])
+        return array if value["shape"] else array[()]
+    if "named" in value:
+        return named[value["named"]](*(decode(v, named) for v in value["fields"]))
+    if "dict" in value:
+        return {decode(k, named): decode(v, named) for k, v in value["dict"]}
+    kind, items = next(iter(value.items()))
+    return (tuple if kind == "tuple" else list)(decode(v, named) for v in items)

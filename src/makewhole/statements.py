@@ -1,0 +1,74 @@
+"""What an insured forecaster says of itself, and what it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+class Refusal(Exception):  # noqa: N818 - a refusal is expected, not an error
+    """Something that is not done, for a reason the caller may well have expected; nothing has changed."""
+
+
+class StakeRefused(Refusal):
+    """A stake over the cap, or of the wrong sign; `limit` says how much is still taken."""
+
+    def __init__(self, message: str, limit: Any) -> None:
+        super().__init__(message)
+        self.limit = limit
+
+
+class ForecastClosed(Refusal):
+    """The forecast has been settled or voided before."""
+
+
+class UnknownForecast(Refusal):
+    """No forecast of this number has been made here."""
+
+
+class ConservationError(RuntimeError):
+    """The payments do not add up to the forecaster's loss: a bug, raised before anything is booked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Where a forecaster stands. `str()` of it is a table.
+
+    `total_loss` is what the agents have received on balance, `mean_loss` that per settled forecast, both in
+    the stakes' unit; `turnover` is the gross stake settled; `open_exposure` is the most that all open bets
+    together can still lose.
+    """
+
+    correction: str
+    max_stake: float
+    rounds: int
+    open: int
+    voided: int
+    bets: int
+    turnover: float
+    total_loss: float
+    open_exposure: float
+    negative_c: int
+    notes: tuple[str, ...]
+
+    @property
+    def mean_loss(self) -> float:
+        """Loss per settled forecast."""
+        return self.total_loss / self.rounds if self.rounds else 0.0
+
+    def __str__(self) -> str:
+        rows = [
+            ("correction", self.correction),
+            ("cap per forecast", f"{self.max_stake:,.6g}"),
+            ("forecasts settled", f"{self.rounds:,}"),
+            ("forecasts open", f"{self.open:,}"),
+            ("forecasts voided", f"{self.voided:,}"),
+            ("bets settled", f"{self.bets:,}"),
+            ("turnover", f"{self.turnover:,.6g}"),
+            ("total loss", f"{self.total_loss:,.6g}"),
+            ("mean loss", f"{self.mean_loss:,.6g}"),
+            ("open exposure", f"{self.open_exposure:,.6g}"),
+        ]
+        return "\n".join(
+            [*(f"{name:<20}{value}" for name, value in rows), *(f"note: {n}" for n in self.notes)]
+        )
