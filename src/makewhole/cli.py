@@ -27,19 +27,7 @@ exit codes: 0 done; 1 the data or an argument's value does not fit (a message on
 command line itself is wrong; 130 interrupted.
 """
 
-_CORRECTIONS: dict[str, Callable[[argparse.Namespace, int], Any]] = {
-    "none": lambda a, rounds: mw.NoCorrection(),
-    "naive": lambda a, rounds: mw.NaiveBestResponse(),
-    "standard": lambda a, rounds: mw.StandardRegret(rate=a.rate),
-    "swap": lambda a, rounds: (
-        mw.SwapRegret(cells=a.cells, seed=a.seed)
-        if a.cells
-        else mw.SwapRegret.for_horizon(rounds, seed=a.seed)
-    ),
-    "deterministic": lambda a, rounds: (
-        mw.DeterministicSwap(cells=a.cells) if a.cells else mw.DeterministicSwap.for_horizon(rounds)
-    ),
-}
+_CORRECTIONS = ("none", "naive", "standard", "swap", "deterministic")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -169,7 +157,7 @@ def _backtest(arguments: argparse.Namespace) -> None:
                 stake=arguments.stake,
                 c_hat=arguments.c_hat,
                 event=arguments.event,
-                correction=_CORRECTIONS[name](arguments, len(frame)),
+                correction=_correction(name, arguments, frame),
                 max_stake=arguments.max_stake,
                 one_sided=arguments.one_sided,
                 progress=track(name),
@@ -177,6 +165,25 @@ def _backtest(arguments: argparse.Namespace) -> None:
     if figure is not None:
         mw.plots.LossDisplay.from_results(results).figure_.savefig(figure, dpi=150)
     _print_json(results) if arguments.json else _print_table(results, arguments.max_stake, figure)
+
+
+def _correction(name: str, arguments: argparse.Namespace, frame: Any) -> mw.Correction:
+    """Make a correction that fits the log: its length, and where the base's own ĉ lies."""
+    if name == "none":
+        return mw.NoCorrection()
+    if name == "naive":
+        return mw.NaiveBestResponse()
+    if name == "standard":
+        return mw.StandardRegret(rate=arguments.rate)
+    widths = None if arguments.c_hat is None else frame[arguments.c_hat].drop_nulls().drop_nans()
+    low, high = (0.0, 0.0) if widths is None or not len(widths) else (widths.min(), widths.max())
+    fitted: mw.SwapRegret | mw.DeterministicSwap
+    if name == "swap":
+        fitted = mw.SwapRegret.for_horizon(max(1, len(frame)), (low, high), arguments.seed)
+        cells = arguments.cells or fitted.cells
+        return mw.SwapRegret(cells, fitted.low, fitted.high, arguments.seed)
+    fitted = mw.DeterministicSwap.for_horizon(max(1, len(frame)), (low, high))
+    return mw.DeterministicSwap(arguments.cells or fitted.cells, fitted.low, fitted.high)
 
 
 def _read(path: Path, columns: list[str]) -> Any:
@@ -196,7 +203,7 @@ def _read(path: Path, columns: list[str]) -> Any:
         if missing:
             shown = ", ".join(sorted(present)[:20])
             raise ValueError(f"column {missing[0]!r} is not in {path}; it has: {shown}")
-        return lazy.select(dict.fromkeys(columns)).collect()
+        return lazy.select(list(dict.fromkeys(columns))).collect()
     except polars.exceptions.PolarsError as error:
         first_line = str(error).strip().splitlines()[0]
         raise ValueError(f"FILE {str(path)!r} cannot be read as {path.suffix[1:]}: {first_line}") from None

@@ -84,7 +84,8 @@ class Log:
         if not isinstance(part, slice):
             if name not in self._whole:
                 self._whole[name] = _floats(self.frame[name])
-            return self._whole[name][part]
+            gathered: Floats = self._whole[name][part]
+            return gathered
         block = part.start // _BLOCK
         if self._blocks.get(name, (-1, None))[0] != block:
             self._blocks[name] = (block, _floats(self.frame[name][block * _BLOCK : (block + 1) * _BLOCK]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,18 +17,18 @@ def write(path: str | os.PathLike[str], *, kind: str, version: int, content: Any
     """Write the document beside `path`, force it to disk, and only then give it its name."""
     text = json.dumps({"kind": kind, "version": version, "content": content}, allow_nan=False)
     target = Path(path).absolute()
-    handle, draft = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".draft", dir=target.parent)
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}.draft")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with draft.open("x", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
-            Path(draft).chmod(target.stat().st_mode & 0o777)
-        Path(draft).replace(target)
+            draft.chmod(target.stat().st_mode & 0o777)
+        draft.replace(target)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
-            Path(draft).unlink()
+            draft.unlink()
         raise
     if hasattr(os, "O_DIRECTORY"):  # the new name, too, must survive a power cut
         folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)

@@ -1,0 +1,131 @@
+"""The conformance checks pass what fits and name what does not."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import makewhole as mw
+from makewhole.agents import Decision
+
+CORRECTIONS: list[Callable[[], Any]] = [
+    mw.NoCorrection,
+    mw.NaiveBestResponse,
+    mw.StandardRegret,
+    lambda: mw.SwapRegret(10, seed=0),
+    mw.SwapRegret,
+    mw.DeterministicSwap,
+]
+
+
+@pytest.mark.parametrize("make", CORRECTIONS)
+def test_all_our_corrections_fit(make: Callable[[], Any]) -> None:
+    mw.checks.check_correction(make)
+
+
+class Forgets(mw.NaiveBestResponse):
+    def state(self) -> dict[str, Any]:
+        return {"sum": 0.0, "weight": 0.0}
+
+
+class LearnsFromNothing(mw.NaiveBestResponse):
+    def observe(self, proposal: mw.Proposal, target: float, weight: float) -> None:
+        super().observe(proposal, target, max(weight, 0.1))
+
+
+class TakesAnything(mw.NaiveBestResponse):
+    def observe(self, proposal: mw.Proposal, target: float, weight: float) -> None:
+        if np.isfinite(target) and 0 <= weight <= 1:
+            super().observe(proposal, target, weight)
+
+
+class SaysNan(mw.NoCorrection):
+    def propose(self) -> mw.Proposal:
+        return mw.Proposal(float("nan"))
+
+
+class Throws(mw.NoCorrection):
+    def propose(self) -> mw.Proposal:
+        return mw.Proposal(float(np.random.default_rng().normal()))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (Forgets, "must go on as the original does"),
+        (LearnsFromNothing, "an outcome of weight 0 must change nothing"),
+        (TakesAnything, "must be a ValueError"),
+        (SaysNan, "must be a finite float; got nan"),
+        (Throws, "bit for bit"),
+        (object, "a correction has propose, observe, state and from_state"),
+    ],
+)
+def test_corrections_that_do_not_fit_are_told_why(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        mw.checks.check_correction(make)
+
+
+class Fickle:
+    def __init__(self) -> None:
+        self.n = 0
+
+    def predict(self, x: Any) -> tuple[float, float]:
+        self.n += 1
+        return 1 / (1 + self.n), 0.0
+
+    def learn(self, x: Any, outcome: Any, **_: Any) -> None:
+        pass
+
+
+class Underpays:
+    def __init__(self) -> None:
+        self.f = mw.InsuredForecaster(lambda x: 0.5, max_stake=1)
+
+    def forecast(self, x: Any) -> mw.Forecast:
+        return self.f.forecast(x)
+
+    def settle(self, q: mw.Forecast, outcome: int, stake: Any) -> list[float]:
+        return [p / 2 for p in self.f.settle(q, outcome, stake=stake)]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (Fickle, "asked twice, it must say the same"),
+        (lambda: lambda x: 1.5, r"μ̂ must lie in \[0, 1\]"),
+        (lambda: lambda x: (0.5, float("inf")), "ĉ must be finite"),
+        (Underpays, "settle must pay"),
+    ],
+)
+def test_forecasters_that_do_not_fit_are_told_why(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        mw.checks.check_forecaster(make)
+
+
+def test_class_probabilities_must_sum_to_one() -> None:
+    with pytest.raises(AssertionError, match="must sum to 1"):
+        mw.checks.check_forecaster(lambda: lambda x: [0.5, 0.6], classes=2)
+
+
+class Acts:
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def act(self, forecast: mw.Forecast) -> Any:
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (1.0, "act must return a Decision"),
+        (Decision(None, 2.0), "keep to the cap 1.0"),
+        (Decision(None, float("nan")), "must be finite"),
+        (Decision(None, [1.0, 2.0]), r"must have shape \(\)"),
+        (Decision(None, 0.0, (1.0, 2.0, 3.0)), "losses must be one per outcome; got 3"),
+    ],
+)
+def test_agents_that_do_not_fit_are_told_why(answer: Any, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        mw.checks.check_agent(lambda: Acts(answer))

@@ -1,0 +1,193 @@
+"""The command line as a user meets it: tables, JSON, figures, messages and exit codes."""
+
+import io
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import makewhole as mw
+from makewhole.cli import main
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    draw = np.random.default_rng(0)
+    path = tmp_path / "log.csv"
+    mu = draw.uniform(size=2000).round(3)
+    frame = pl.DataFrame(
+        {"p": mu, "y": (draw.random(2000) < mu).astype(int), "amount": draw.normal(size=2000)}
+    )
+    frame.write_csv(path)
+    frame.write_parquet(path.with_suffix(".parquet"))
+    return path
+
+
+COLUMNS = ["--mu", "p", "--stake", "amount"]
+
+
+def run(*arguments: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "makewhole", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_help_says_what_it_is_for_and_shows_examples() -> None:
+    done = run("--help")
+    assert done.returncode == 0
+    for words in ("turns a forecast into a promise", "makewhole backtest log.csv", "exit codes", "insure"):
+        assert words in done.stdout
+
+
+def test_version() -> None:
+    assert run("--version").stdout == f"makewhole {mw.__version__}\n"
+
+
+def test_insure_is_the_example_of_every_doc(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["insure", "--mu", "0.5", "use=2,-10", "skip=0,0"]) == 0
+    out = capsys.readouterr().out
+    assert "action  use" in out
+    assert "stake   -12  (pay 6 now, receive 12 if y=0)" in out
+    assert "loss    -4 for certain" in out
+    assert main(["insure", "--mu", "0.5", "use=2,-10", "skip=0,0", "--json", "--max-stake", "10"]) == 0
+    assert json.loads(capsys.readouterr().out)["spread"] == 2.0
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_backtest_prints_a_table_and_writes_a_figure(suffix: str, log: Path) -> None:
+    figure = log.with_name("loss.png")
+    done = run("backtest", log.with_suffix(suffix), *COLUMNS, "--figure", figure)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for name in ("none", "naive", "standard", "swap", "deterministic"):
+        assert f"\n {name}" in done.stdout or f"\n  {name}" in done.stdout
+    assert "2,000 rows, 0 left out" in done.stdout
+    assert figure.read_bytes().startswith(b"\x89PNG")
+
+
+def test_backtest_json_is_what_the_library_says(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["backtest", str(log), *COLUMNS, "--correction", "deterministic", "--cells", "9", "--json"]) == 0
+    )
+    said = json.loads(capsys.readouterr().out)
+    result = mw.backtest(pl.read_csv(log), "p", "y", "amount", correction=mw.DeterministicSwap(9))
+    assert list(said) == ["deterministic"]
+    assert said["deterministic"]["total_loss"] == result.total_loss
+    assert said["deterministic"]["rounds"] == 2000
+
+
+def test_the_same_seed_prints_the_same_bytes(log: Path) -> None:
+    one, two = (run("backtest", log, *COLUMNS, "--json", "--seed", 3).stdout for _ in range(2))
+    assert one == two
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "arguments", "message"),
+    [
+        ("empty.csv", "", [], "is empty"),
+        ("only_a_header.csv", "mu,y,stake\n", [], "frame must have rows"),
+        ("no_column.csv", "p,y,stake\n0.5,1,1\n", [], "column 'mu' is not in"),
+        ("percent.csv", "mu,y,stake\n50,1,1\n", [], "a percentage? divide by 100"),
+        ("outcome.csv", "mu,y,stake\n0.5,1,1\n0.5,3,1\n", [], "outcome='y' must be 0 or 1; got 3.0 at row 1"),
+        ("text.csv", "mu,y,stake\nhigh,1,1\n", [], "mu='mu' must be a column of numbers"),
+        ("not.parquet", "mu,y,stake\n0.5,1,1\n", [], "cannot be read as parquet"),
+        ("log.xlsx", "x", [], "must end in .csv or .parquet"),
+        ("cap.csv", "mu,y,stake\n0.5,1,9\n", ["--max-stake", "1"], "max_stake must cover"),
+        ("figure.csv", "mu,y,stake\n0.5,1,9\n", ["--figure", "loss.doc"], "must end in .png, .svg or .pdf"),
+        (
+            "nowhere.csv",
+            "mu,y,stake\n0.5,1,9\n",
+            ["--figure", "no/such/folder/loss.png"],
+            "No such file or directory",
+        ),
+    ],
+)
+def test_bad_files_and_values_exit_1_with_a_message_and_no_traceback(
+    name: str, content: str, arguments: list[str], message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    done = run("backtest", path, *arguments)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert done.stderr.startswith("makewhole: ")
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_binary_rubbish_named_csv_is_an_error_too(tmp_path: Path) -> None:
+    path = tmp_path / "rubbish.csv"
+    path.write_bytes(np.random.default_rng(0).bytes(5000))
+    done = run("backtest", path)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["insure", "--mu", "1.5", "a=0,1"], "mu must lie in [0, 1]; got 1.5"),
+        (["insure", "--mu", "0.5", "a=0"], "ACTION must look like use=2,-10"),
+        (["insure", "--mu", "0.5", "a=0,1", "a=1,2"], "a name of its own"),
+        (["backtest", "/no/such/file.csv"], "is not a file"),
+    ],
+)
+def test_bad_values_exit_1(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_wrong_command_line_exits_2() -> None:
+    for arguments in ([], ["sell"], ["backtest"], ["insure", "--mu", "x", "a=0,1"]):
+        done = run(*arguments)
+        assert done.returncode == 2
+        assert "usage: makewhole" in done.stderr
+
+
+def test_interrupted_it_exits_130(monkeypatch: pytest.MonkeyPatch, log: Path) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(mw, "backtest", interrupt)
+    assert main(["backtest", str(log), *COLUMNS]) == 130
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0.5, False), (1.5, True)])
+def test_a_run_of_over_a_second_shows_a_bar_on_a_terminal(
+    seconds: float, shown: bool, monkeypatch: pytest.MonkeyPatch, log: Path
+) -> None:
+    def slow(*_: Any, progress: Callable[[int, int], None], **options: Any) -> mw.BacktestResult:
+        clock[0] += seconds
+        progress(1000, 2000)
+        return real(*_, **options)
+
+    clock, real, terminal = [0.0], mw.backtest, Terminal()
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(mw, "backtest", slow)
+    monkeypatch.setenv("TERM", "xterm")
+    assert main(["backtest", str(log), *COLUMNS, "--correction", "naive"]) == 0
+    assert ("naive" in terminal.getvalue()) == shown
+
+
+def test_cells_reach_over_the_bases_own_width(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pl.read_csv(log).with_columns(width=pl.lit(0.3))
+    frame.write_csv(log)
+    assert (
+        main(["backtest", str(log), *COLUMNS, "--c-hat", "width", "--correction", "deterministic", "--json"])
+        == 0
+    )
+    expected = mw.DeterministicSwap.for_horizon(2000, c_range=(0.3, 0.3))
+    result = mw.backtest(frame, "p", "y", "amount", c_hat="width", correction=expected)
+    assert json.loads(capsys.readouterr().out)["deterministic"]["total_loss"] == result.total_loss

@@ -1,0 +1,143 @@
+"""Plans: the insured loss is certain, never worse than going without, and what is left open is reported."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import makewhole as mw
+
+loss = st.floats(-100, 100)
+tables = st.dictionaries(st.text(min_size=1, max_size=3), st.tuples(loss, loss), min_size=1, max_size=4)
+
+
+def totals(plan: mw.Plan, table: Any, mu: float, c: float) -> list[float]:
+    return [table[plan.action][y] - mw.payment(plan.stake, y, mu, c) for y in (0, 1)]
+
+
+@given(tables, st.floats(0, 1), st.floats(-0.5, 1.5), st.one_of(st.none(), st.floats(0.1, 50)))
+def test_a_plans_loss_is_the_most_that_can_happen_and_its_spread_how_much_less(
+    table: Any, mu: float, c: float, cap: float | None
+) -> None:
+    plan = mw.insure(mw.Forecast(mu, c), table, max_stake=cap)
+    outcomes = totals(plan, table, mu, c)
+    assert max(outcomes) == pytest.approx(plan.loss, abs=1e-9)
+    assert max(outcomes) - min(outcomes) == pytest.approx(plan.spread, abs=1e-9)
+    assert cap is None or abs(plan.stake) <= cap
+
+
+@given(tables, st.floats(0, 1), st.floats(0, 1))
+def test_insured_she_never_does_worse_than_the_best_of_hedging_and_not(
+    table: Any, mu: float, c: float
+) -> None:
+    plan = mw.insure(mw.Forecast(mu, c), table)
+    best = min(min(mw.loss_bounds(l, mu, c).high, max(l)) for l in table.values())  # noqa: E741 - l(a, y)
+    assert plan.loss == pytest.approx(best, abs=1e-9)
+
+
+def test_the_example_of_every_doc() -> None:
+    plan = mw.insure(mw.Forecast(mu=0.5, c=0.0), {"use": (2, -10), "skip": (0, 0)})
+    assert plan == ("use", -12.0, -4.0, 0.0, -4.0)
+
+
+def test_cover_that_costs_more_than_it_can_pay_is_not_bought() -> None:
+    plan = mw.insure(mw.Forecast(mu=0.9, c=0.3), {"go": (0, 10)})
+    assert (plan.stake, plan.loss, plan.spread) == (0.0, 10.0, 10.0)
+
+
+def test_a_one_sided_forecast_takes_no_negative_stake() -> None:
+    plan = mw.insure(mw.Forecast(mu=0.5, c=0.0, one_sided=True), {"use": (2, -10)})
+    assert (plan.stake, plan.loss, plan.spread) == (0.0, 2.0, 12.0)
+    plan = mw.insure(mw.Forecast(mu=0.5, c=0.0, one_sided=True), {"fly": (0, 10)})
+    assert (plan.stake, plan.loss, plan.spread) == (10.0, 5.0, 0.0)
+
+
+def test_rules_against_brute_force() -> None:
+    draw = np.random.default_rng(0)
+    for _ in range(200):
+        table, mu = draw.normal(size=(4, 2)), float(draw.uniform())
+        expected = [(1 - mu) * l[0] + mu * l[1] for l in table]  # noqa: E741 - l(a, y)
+        forecast = mw.Forecast(mu)
+        assert mw.decide(forecast, table, rule="trustful").action == np.argmin(expected)
+        assert mw.decide(forecast, table, rule="cautious").action == np.argmin(table.max(axis=1))
+        assert mw.decide(forecast, table, rule="naive").action == np.argmin(table[:, 0])
+        assert mw.decide(forecast, table, rule="naive", assume=1).action == np.argmin(table[:, 1])
+
+
+def test_many_rows_at_once_are_the_rows_one_by_one() -> None:
+    draw = np.random.default_rng(1)
+    mu, c, table = draw.uniform(size=30), draw.uniform(0, 0.3, 30), draw.normal(size=(30, 3, 2))
+    for plan_of in (lambda f, t: mw.insure(f, t, max_stake=1), lambda f, t: mw.decide(f, t, rule="trustful")):
+        many = plan_of(mw.Forecast(mu, c), table)
+        for i in range(30):
+            one = plan_of(mw.Forecast(float(mu[i]), float(c[i])), table[i])
+            assert tuple(np.asarray(column)[i] for column in many) == tuple(one)
+
+
+def test_one_table_serves_many_forecasts_and_names_survive() -> None:
+    plan = mw.insure(mw.Forecast(np.array([0.1, 0.9])), {"fly": (0, 10), "drive": (4, 4)})
+    assert plan.action.tolist() == ["fly", "drive"]
+    assert plan.loss.tolist() == pytest.approx([1.0, 4.0])
+
+
+def test_classes_hedge_every_outcome() -> None:
+    draw = np.random.default_rng(2)
+    mu, c, table = (
+        draw.dirichlet(np.ones(3), 20),
+        draw.uniform(0, 0.05, (20, 3)),
+        draw.normal(size=(20, 4, 3)),
+    )
+    plan = mw.insure(mw.Forecast(mu, c, classes=3), table)
+    assert plan.stake.shape == (20, 3)
+    for y in range(3):
+        taken = table[np.arange(20), plan.action, y] - mw.multiclass.payment(plan.stake, y, mu, c)
+        assert np.all(taken <= plan.loss + 1e-12)
+        assert np.allclose(taken[plan.spread == 0], plan.loss[plan.spread == 0], atol=1e-12)
+
+
+def test_one_sided_classes_stake_nothing_negative_and_are_certain() -> None:
+    mu = np.array([0.3, 0.5, 0.4])  # an ask per class: sums to 1.2
+    forecast = mw.Forecast(mu, 0.0, classes=3, one_sided=True)
+    plan = mw.insure(forecast, {"go": (1.0, 2.0, 5.0)})
+    assert plan.stake.tolist() == [0.0, 1.0, 4.0]
+    for y, l in enumerate((1.0, 2.0, 5.0)):  # noqa: E741 - l(a, y)
+        paid = mw.multiclass.payment(plan.stake, y, mu, np.zeros(3), simplex=False)
+        assert l - paid == pytest.approx(plan.loss)
+
+
+def test_forecasts_are_frozen_compared_by_value_and_checked() -> None:
+    forecast = mw.Forecast(0.3, 0.1)
+    with pytest.raises(AttributeError):
+        forecast.mu = 0.4  # type: ignore[misc]  # that is the point
+    assert forecast == mw.Forecast(0.3, 0.1)
+    assert forecast != mw.Forecast(0.3, 0.2)
+    assert hash(forecast) == hash(mw.Forecast(0.3, 0.1))
+    assert forecast.is_interval
+    assert mw.Forecast([0.1, 0.5], 0.2).is_interval.tolist() == [False, True]
+    assert mw.Forecast([0.5, 0.5], [0.1, 0.1], classes=2).is_interval
+    with pytest.raises(ValueError, match=r"mu must lie in \[0, 1\]"):
+        mw.Forecast(30)
+    with pytest.raises(ValueError, match="sum of mu"):
+        mw.Forecast([0.5, 0.6], 0.0, classes=2)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({}, "at least one action"),
+        ({"a": (1, 2, 3)}, "2 numbers, one per outcome"),
+        ([1, 2], "2 numbers, one per outcome"),
+        ({"a": (1, np.nan)}, r"losses\['a'\] must be finite"),
+        (np.zeros((3, 2, 2)), "the forecast has rows"),
+    ],
+)
+def test_bad_tables_are_named(table: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        mw.insure(mw.Forecast([0.1, 0.2]), table)
+
+
+def test_an_unknown_rule_is_named() -> None:
+    with pytest.raises(ValueError, match="rule must be 'trustful', 'cautious' or 'naive'; got 'bold'"):
+        mw.decide(mw.Forecast(0.5), {"a": (0, 1)}, rule="bold")  # type: ignore[arg-type]  # bad on purpose
