@@ -336,7 +336,7 @@ def test_an_empty_cell_answers_zero_if_it_holds_it_else_its_midpoint() -> None:
     ("make", "message"),
     [
         (lambda: mw.SwapRegret(cells=1), "cells must be a whole number of at least 2; got 1"),
-        (lambda: mw.SwapRegret(cells=2.5), "cells must be a whole number"),  # type: ignore[arg-type]
+        (lambda: mw.SwapRegret(cells=2.5), "cells must be a whole number"),  # type: ignore[arg-type]  # bad on purpose
         (lambda: mw.SwapRegret(low=0.1, high=1.0), r"\[low, high\] must hold 0"),
         (lambda: mw.SwapRegret(low=1.0, high=-1.0), "low <= high"),
         (lambda: mw.SwapRegret(seed=-1), "seed must be a whole number of at least 0; got -1"),

@@ -1,5 +1,6 @@
 """Plans: the insured loss is certain, never worse than going without, and what is left open is reported."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,11 @@ def test_rules_against_brute_force() -> None:
 def test_many_rows_at_once_are_the_rows_one_by_one() -> None:
     draw = np.random.default_rng(1)
     mu, c, table = draw.uniform(size=30), draw.uniform(0, 0.3, 30), draw.normal(size=(30, 3, 2))
-    for plan_of in (lambda f, t: mw.insure(f, t, max_stake=1), lambda f, t: mw.decide(f, t, rule="trustful")):
+    ways: list[Callable[[mw.Forecast, Any], mw.Plan]] = [
+        lambda f, t: mw.insure(f, t, max_stake=1),
+        lambda f, t: mw.decide(f, t, rule="trustful"),
+    ]
+    for plan_of in ways:
         many = plan_of(mw.Forecast(mu, c), table)
         for i in range(30):
             one = plan_of(mw.Forecast(float(mu[i]), float(c[i])), table[i])

@@ -24,6 +24,8 @@ def bits(f: mw.InsuredForecaster, path: Path) -> str:
 class Ledger(RuleBasedStateMachine):
     """Forecasts, stakes, settlements and voids in any order, beside a ledger that only adds up payments."""
 
+    folder: Path  # where it saves; set by the test
+
     def __init__(self) -> None:
         super().__init__()
         self.f = mw.InsuredForecaster(None, mw.DeterministicSwap(9), max_stake=10, c_range=(0.0, 0.0))
@@ -71,7 +73,7 @@ class Ledger(RuleBasedStateMachine):
 
     @rule()
     def save_and_load(self) -> None:
-        path = Path(self.folder) / "book.json"  # type: ignore[attr-defined]  # set by the fixture below
+        path = self.folder / "book.json"
         self.f.save(path)
         self.f = mw.InsuredForecaster.load(path)
 
@@ -88,7 +90,7 @@ class Ledger(RuleBasedStateMachine):
 
 
 def test_any_order_of_calls_leaves_the_ledger_right(tmp_path: Path) -> None:
-    Ledger.folder = tmp_path  # type: ignore[attr-defined]  # where the machine saves
+    Ledger.folder = tmp_path
     from hypothesis.stateful import run_state_machine_as_test
 
     run_state_machine_as_test(

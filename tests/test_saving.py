@@ -145,6 +145,12 @@ def test_somebody_elses_correction_is_loaded_with_its_class(tmp_path: Path) -> N
     assert again.corrections == f.corrections
 
 
+def test_a_forecaster_saved_with_a_base_is_not_loaded_without(tmp_path: Path) -> None:
+    mw.InsuredForecaster(lambda x: 0.5, max_stake=1).save(tmp_path / "book.json")
+    with pytest.raises(ValueError, match="pass base=: this forecaster was saved with one"):
+        mw.InsuredForecaster.load(tmp_path / "book.json")
+
+
 def test_saving_keeps_a_files_permissions(tmp_path: Path) -> None:
     path = tmp_path / "book.json"
     f = mw.InsuredForecaster(max_stake=1)

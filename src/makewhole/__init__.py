@@ -1,6 +1,8 @@
 """Act on a forecast as if it were right; be made whole when it isn't."""
 
-from makewhole import agents, checks, forecasters, multiclass, plots
+from typing import TYPE_CHECKING, Any
+
+from makewhole import agents, forecasters, multiclass
 from makewhole.backtest import BacktestResult, backtest
 from makewhole.bets import delay_quote, hedge, loss_bounds, must_accept, payment, premium
 from makewhole.corrections import (
@@ -16,6 +18,9 @@ from makewhole.decisions import Forecast, Plan, decide, insure
 from makewhole.insured import InsuredForecaster
 from makewhole.protocol import Chance, Record, Replay, play
 from makewhole.statements import ForecastClosed, Refusal, StakeRefused, Statement, UnknownForecast
+
+if TYPE_CHECKING:
+    from makewhole import checks, plots
 
 __version__ = "0.1.0"
 
@@ -55,3 +60,12 @@ __all__ = [
     "plots",
     "premium",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the modules that few programs need when they are first asked for."""
+    if name in ("checks", "plots"):
+        import importlib
+
+        return importlib.import_module(f"makewhole.{name}")
+    raise AttributeError(f"module 'makewhole' has no attribute {name!r}")

@@ -199,18 +199,19 @@ class _Run:
         self.rounds += size
         self.last = (np.array([self.rounds]), total[-1:].copy(), lam[-1:].copy())
         if self.trace is not None:
-            self._keep(chunk, mu, c, lam, loss)
+            self._keep(self.trace, chunk, mu, c, lam, loss)
 
-    def _keep(self, chunk: Chunk, mu: Floats, c: Floats, lam: Floats, loss: Floats) -> None:
-        assert self.trace is not None  # noqa: S101 - only called with a trace
+    def _keep(
+        self, trace: dict[str, Floats], chunk: Chunk, mu: Floats, c: Floats, lam: Floats, loss: Floats
+    ) -> None:
         which = slice(None) if chunk.forecast is None else chunk.forecast
-        self.trace["mu"][chunk.rows], self.trace["c"][chunk.rows] = mu[which], c[which]
-        self.trace["lam"][chunk.rows] = lam[which]
+        trace["mu"][chunk.rows], trace["c"][chunk.rows] = mu[which], c[which]
+        trace["lam"][chunk.rows] = lam[which]
         if chunk.forecast is None:
-            self.trace["payment"][chunk.rows] = loss
+            trace["payment"][chunk.rows] = loss
         else:
             b, y = chunk.stake, chunk.columns[2][which]
-            self.trace["payment"][chunk.rows] = b * (y - mu[which]) - np.abs(b) * c[which]
+            trace["payment"][chunk.rows] = b * (y - mu[which]) - np.abs(b) * c[which]
 
     def result(self, log: Log) -> BacktestResult:
         if self.stepped is not None:

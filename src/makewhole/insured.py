@@ -7,48 +7,19 @@ from __future__ import annotations
 
 import copy
 import os
-from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from makewhole import arguments, corrections, saving
-from makewhole.corrections import Correction, DeterministicSwap, Proposal
+from makewhole.books import Line, OpenForecast, published
+from makewhole.corrections import Correction, DeterministicSwap
 from makewhole.corrections._kernels import balance, publish
 from makewhole.decisions import Forecast
-from makewhole.forecasters import SparseRow, adapt
+from makewhole.forecasters import adapt
 from makewhole.statements import ConservationError, ForecastClosed, StakeRefused, Statement, UnknownForecast
 
 _KIND, _VERSION = "makewhole.insured", 1
-
-
-# One binary bet within a forecast, the event itself or one of its classes: what was published, what the
-# target is measured from, and what the correction needs to credit the outcome.
-_Line = tuple[float, float, float, Proposal]  # μ, c, origin, proposal
-
-
-@dataclass(slots=True)
-class _Open:
-    """A forecast that awaits its outcome; the sums are per line."""
-
-    forecast: Forecast
-    x: Any
-    said: tuple[float, ...]  # the base's own μ̂
-    lines: list[_Line]
-    stakes: list[tuple[float, ...]]
-    nets: list[float]
-    grosses: list[float]
-
-    def add(self, staked: tuple[float, ...]) -> None:
-        self.stakes.append(staked)
-        for k, b in enumerate(staked):
-            self.nets[k] += b
-            self.grosses[k] += abs(b)
-
-    def with_(self, staked: tuple[float, ...]) -> _Open:
-        more = replace(self, stakes=self.stakes[:], nets=self.nets[:], grosses=self.grosses[:])
-        more.add(staked)
-        return more
 
 
 class InsuredForecaster:
@@ -126,7 +97,7 @@ class InsuredForecaster:
                 f"correction must have propose, observe, state and from_state; got {correction!r}"
             )
         self.corrections: list[Correction] = [copy.deepcopy(correction) for _ in range(self.classes or 1)]
-        self._open: dict[int, _Open] = {}
+        self._open: dict[int, OpenForecast] = {}
         self._next = 0
         self._rounds = self._voided = self._bets = self._negative = 0
         self._turnover = self._total = 0.0
@@ -137,7 +108,7 @@ class InsuredForecaster:
         """Publish a forecast for x, or with `base=None` for a probability `mu` (and ĉ = `c_hat`)."""
         forecast, said, lines = self._quote(self.corrections, x, mu, c_hat)
         zero = [0.0] * len(lines)
-        self._open[self._next] = _Open(forecast, x, said, lines, [], zero, zero[:])
+        self._open[self._next] = OpenForecast(forecast, x, said, lines, [], zero, zero[:])
         self._next += 1
         return forecast
 
@@ -160,7 +131,7 @@ class InsuredForecaster:
         open_ = self._find(forecast)
         y = self._outcome(outcome)
         if stake is not None:
-            open_ = open_.with_(self._accepted(open_, stake))
+            open_ = open_.with_stake(self._accepted(open_, stake))
         payments = [0.0] * len(open_.stakes)
         loss, negative, lessons = 0.0, False, []
         for k, (mu, c, origin, proposal) in enumerate(open_.lines):
@@ -214,7 +185,7 @@ class InsuredForecaster:
             bets=self._bets,
             turnover=self._turnover,
             total_loss=self._total,
-            open_exposure=sum(self._exposure(o) for o in self._open.values()),
+            open_exposure=sum(o.exposure() for o in self._open.values()),
             negative_c=self._negative,
             notes=tuple(notes),
         )
@@ -228,7 +199,7 @@ class InsuredForecaster:
 
     def _quote(
         self, correctors: list[Correction], x: Any, mu: Any, c_hat: Any
-    ) -> tuple[Forecast, tuple[float, ...], list[_Line]]:
+    ) -> tuple[Forecast, tuple[float, ...], list[Line]]:
         """Ask the base, then the corrections, and put the two together. Only the corrections move."""
         mus, widths = self._ask(x, mu, c_hat)
         lines = []
@@ -238,13 +209,7 @@ class InsuredForecaster:
             if c_k < 0 and self.classes is not None:  # negative prices are refused for classes
                 c_k = 0.0
             lines.append((mu_k, c_k, origin, proposal))
-        if self.classes is None:
-            return Forecast(mu_k, c_k, self._next, None, self.one_sided), mus, lines
-        return self._class_forecast(lines, self._next), mus, lines
-
-    def _class_forecast(self, lines: list[_Line], number: int) -> Forecast:
-        mu, c = np.array([line[0] for line in lines]), np.array([line[1] for line in lines])
-        return Forecast(mu, c, number, self.classes, self.one_sided)
+        return published(lines, self._next, self.classes, self.one_sided), mus, lines
 
     def _ask(self, x: Any, mu: Any, c_hat: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """μ̂ and ĉ per line, valid."""
@@ -277,7 +242,7 @@ class InsuredForecaster:
             raise ValueError(f"mu and c_hat must hold {self.classes} classes; got shape {vector.shape}")
         return tuple(vector.tolist()), tuple(np.broadcast_to(width, vector.shape).tolist())
 
-    def _find(self, forecast: Forecast | int) -> _Open:
+    def _find(self, forecast: Forecast | int) -> OpenForecast:
         number = forecast.id if isinstance(forecast, Forecast) else forecast
         open_ = self._open.get(number) if type(number) is int else None
         if open_ is not None and (
@@ -288,7 +253,7 @@ class InsuredForecaster:
             raise ForecastClosed(f"forecast {number} was settled or voided before")
         raise UnknownForecast(f"no such forecast was made here; got {forecast!r}")
 
-    def _accepted(self, open_: _Open, stake: Any) -> tuple[float, ...]:
+    def _accepted(self, open_: OpenForecast, stake: Any) -> tuple[float, ...]:
         """The stake as one number per line, if it is taken."""
         if type(stake) is float and -np.inf < stake < np.inf and self.classes is None:
             staked: tuple[float, ...] = (stake,)
@@ -318,7 +283,7 @@ class InsuredForecaster:
             raise ValueError(f"outcome must be one number; got shape {value.shape}")
         return int(value)
 
-    def _teach(self, open_: _Open, y: int) -> None:
+    def _teach(self, open_: OpenForecast, y: int) -> None:
         if self.base is None:
             return
         shape = () if self.classes is None else (self.classes,)
@@ -328,13 +293,6 @@ class InsuredForecaster:
             open_.x, y, mu=arguments.plain(said), net=arguments.plain(net), gross=arguments.plain(gross)
         )
 
-    def _exposure(self, open_: _Open) -> float:
-        """The most that the bets on one open forecast can lose; at least 0, as it may be voided."""
-        lines = zip(open_.lines, open_.nets, open_.grosses, strict=True)
-        none_happens = sum(-net * mu - gross * c for (mu, c, _, _), net, gross in lines)
-        gains = open_.nets if self.classes else [0.0, open_.nets[0]]
-        return max(0.0, *(none_happens + gain for gain in gains))
-
     # --- save and load ------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -342,7 +300,6 @@ class InsuredForecaster:
 
         A crash in the middle leaves the file that was there before. The base is saved by its owner.
         """
-        keep_x = self.base is not None
         content = {
             "settings": {
                 "mode": self.mode,
@@ -352,16 +309,8 @@ class InsuredForecaster:
                 "classes": self.classes,
             },
             "corrections": [{"type": type(c).__name__, "state": c.state()} for c in self.corrections],
-            "open": [
-                {
-                    "id": number,
-                    "x": saving.encode(f"x of open forecast {number}", o.x) if keep_x else None,
-                    "said": o.said,
-                    "lines": [[mu, c, origin, list(proposal)] for mu, c, origin, proposal in o.lines],
-                    "stakes": o.stakes,
-                }
-                for number, o in self._open.items()
-            ],
+            "base": self.base is not None,
+            "open": [o.to_plain(keep_x=self.base is not None) for o in self._open.values()],
             "next": self._next,
             "counts": [self._rounds, self._voided, self._bets, self._negative],
             "sums": [self._turnover, self._total],
@@ -392,20 +341,13 @@ class InsuredForecaster:
                     f"pass correction=, the class {saved['type']!r}: it is not one of makewhole's"
                 )
             restored.append(kind.from_state(saved["state"]))
+        if content["base"] and base is None:
+            raise ValueError("pass base=: this forecaster was saved with one, and it is saved by its owner")
         settings = content["settings"]
         made = cls(base, restored[0], **(settings | {"c_range": tuple(settings["c_range"])}))
         made.corrections = restored
         for saved in content["open"]:
-            lines = [(mu, c, origin, Proposal(*p)) for mu, c, origin, p in saved["lines"]]
-            if made.classes:
-                forecast = made._class_forecast(lines, saved["id"])
-            else:
-                forecast = Forecast(lines[0][0], lines[0][1], saved["id"], None, made.one_sided)
-            x = saving.decode(saved["x"], {"SparseRow": SparseRow})
-            zero = [0.0] * len(lines)
-            made._open[saved["id"]] = _Open(forecast, x, tuple(saved["said"]), lines, [], zero, zero[:])
-            for staked in saved["stakes"]:
-                made._open[saved["id"]].add(tuple(staked))
+            made._open[saved["id"]] = OpenForecast.from_plain(saved, made.classes, made.one_sided)
         made._next = content["next"]
         made._rounds, made._voided, made._bets, made._negative = content["counts"]
         made._turnover, made._total = content["sums"]

@@ -21,7 +21,7 @@ class Chunk:
     """A few forecasts: columns for the loop, and which rows of the log they are."""
 
     columns: tuple[Floats, Floats, Floats, Floats, Floats]  # mu_hat, c_hat, outcome, net, gross
-    rows: Any  # positions in the log, one per stake
+    rows: Any  # positions in the log, one per stake: a slice or an array
     forecast: Any  # for each of those rows, which of the chunk's forecasts it belongs to; None: one each
     stake: Floats
     stop: int
@@ -44,6 +44,8 @@ class Log:
                 raise TypeError(
                     f"{name}={names[name]!r} must be a column of numbers; got {frame[name].dtype}"
                 )
+        self._numeric = [name for name in ("mu", "outcome", "stake", "c_hat") if names[name] is not None]
+        self._no_width = np.zeros(CHUNK)
         self.rounds = self.rows
         if names["event"] is not None:
             self._sort_by_event()
@@ -66,19 +68,16 @@ class Log:
         """Where ĉ lies, in this log."""
         if self.names["c_hat"] is None:
             return 0.0, 0.0
-        widths = [chunk.columns[1] for chunk in self.chunks(np.inf) if len(chunk.columns[1])]
-        return (
-            (float(min(w.min() for w in widths)), float(max(w.max() for w in widths)))
-            if widths
-            else (0.0, 0.0)
-        )
+        low, high = np.inf, -np.inf
+        for chunk in self.chunks(np.inf):
+            low = min(low, float(chunk.columns[1].min(initial=np.inf)))
+            high = max(high, float(chunk.columns[1].max(initial=-np.inf)))
+        return (low, high) if low <= high else (0.0, 0.0)
 
     def largest(self) -> float:
-        """The largest gross stake on one forecast."""
-        found = max(
-            (float(c.columns[4].max()) for c in self.chunks(np.inf) if len(c.columns[4])), default=0.0
-        )
-        return found if found > 0 else 1.0
+        """The largest gross stake on one forecast; 1 if nothing was staked."""
+        found = max(float(chunk.columns[4].max(initial=0.0)) for chunk in self.chunks(np.inf))
+        return found or 1.0
 
     def _numbers(self, name: str, part: Any) -> Floats:
         if not isinstance(part, slice):
@@ -104,22 +103,21 @@ class Log:
             start = stop
 
     def _chunk(self, start: int, stop: int, cap: float) -> Chunk:
-        part: Any = slice(start, stop) if self.order is None else self.order[start:stop]
-        place = np.arange(start, stop) if self.order is None else part
-        names = ["mu", "outcome", "stake"] + ["c_hat"] * (self.names["c_hat"] is not None)
-        columns = [self._numbers(name, part) for name in names]
-        keep = None
+        place: Any = slice(start, stop) if self.order is None else self.order[start:stop]
+        columns = [self._numbers(name, place) for name in self._numeric]
+        code = None if self.order is None else self.event[start:stop]
         if any(np.isnan(column.min()) for column in columns):
             keep = ~np.logical_or.reduce([np.isnan(column) for column in columns])
             self.missing += int(np.count_nonzero(~keep))
-            place, columns = place[keep], [column[keep] for column in columns]
+            place = np.arange(start, stop)[keep] if code is None else place[keep]
+            code = None if code is None else code[keep]
+            columns = [column[keep] for column in columns]
         mu, y, b, *rest = columns
-        width = rest[0] if rest else np.zeros(len(mu))
+        width = rest[0] if rest else self._no_width[: len(mu)] if len(mu) <= CHUNK else np.zeros(len(mu))
         self._check(place, mu, y, b, width)
-        if self.order is None:
+        if code is None:
             chunk = Chunk((mu, width, y, b, np.abs(b)), place, None, b, stop)
         else:
-            code = self.event[start:stop] if keep is None else self.event[start:stop][keep]
             chunk = self._gather(place, code, (mu, y, b, width), stop)
         self._check_cap(chunk, cap)
         return chunk
@@ -136,10 +134,9 @@ class Log:
         return Chunk((mu[first], width[first], y[first], net, gross), place, forecast, b, stop)
 
     def _check(self, place: Any, mu: Floats, y: Floats, b: Floats, width: Floats) -> None:
-        outside = (mu < 0) | (mu > 1)
-        if outside.any():
-            at = mu[outside][0]
-            hint = " (a percentage? divide by 100)" if 1 < at <= 100 else ""
+        if mu.min(initial=0.0) < 0 or mu.max(initial=1.0) > 1:
+            outside = (mu < 0) | (mu > 1)
+            hint = " (a percentage? divide by 100)" if 1 < mu[outside][0] <= 100 else ""
             self._reject("mu", place, mu, outside, "must lie in [0, 1]", hint)
         self._reject("outcome", place, y, (y != 0) & (y != 1), "must be 0 or 1")
         self._reject("stake", place, b, np.isinf(b), "must be finite")
@@ -149,20 +146,24 @@ class Log:
             self._reject("stake", place, b, b < 0, "must not be negative when one-sided")
 
     def _check_cap(self, chunk: Chunk, cap: float) -> None:
-        over = chunk.columns[4] > cap
-        if over.any():
-            worst = int(np.argmax(over))
-            row = chunk.rows[worst if chunk.forecast is None else int(np.argmax(chunk.forecast == worst))]
-            gross = chunk.columns[4][worst]
+        gross = chunk.columns[4]
+        if gross.max(initial=0.0) > cap:
+            worst = int(np.argmax(gross > cap))
+            first = worst if chunk.forecast is None else int(np.argmax(chunk.forecast == worst))
             raise ValueError(
-                f"max_stake must cover the gross stake of every forecast; got {cap} < {gross} at row {row}"
+                f"max_stake must cover the gross stake of every forecast; got {cap} < {gross[worst]} "
+                f"at row {_row(chunk.rows, first)}"
             )
 
     def _reject(self, name: str, place: Any, values: Floats, bad: Any, rule: str, hint: str = "") -> None:
         if bad.any():
             at = int(np.argmax(bad))
             column = self.names[name]
-            raise ValueError(f"{name}={column!r} {rule}; got {values[at]!s} at row {place[at]}{hint}")
+            raise ValueError(f"{name}={column!r} {rule}; got {values[at]!s} at row {_row(place, at)}{hint}")
+
+
+def _row(place: Any, at: int) -> int:
+    return int(place.start + at if isinstance(place, slice) else place[at])
 
 
 def _floats(series: Any) -> Floats:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ def write(path: str | os.PathLike[str], *, kind: str, version: int, content: Any
     """Write the document beside `path`, force it to disk, and only then give it its name."""
     text = json.dumps({"kind": kind, "version": version, "content": content}, allow_nan=False)
     target = Path(path).absolute()
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}.draft")
+    draft = target.with_name(f".{target.name}.{os.urandom(8).hex()}.draft")
     try:
         with draft.open("x", encoding="utf-8") as file:
             file.write(text)

@@ -216,10 +216,11 @@ def deterministic_propose(values: Any, marks: Any) -> Step:
 
 def deterministic_observe(values: Any, marks: Any, proposal: Step, target: float, weight: float) -> None:
     """Credit the cell; of a boundary, the side on which the target lies."""
-    cell = proposal[1]
-    if proposal[2] and target >= proposal[0]:
-        cell += 1
-    credit(values, marks, cell, target, weight)
+    # Two branches, not one cell computed from λ: the processor then need not wait for λ to go on.
+    if not proposal[2] or target < proposal[0]:
+        credit(values, marks, proposal[1], target, weight)
+    else:
+        credit(values, marks, proposal[1] + 1, target, weight)
 
 
 # --- a whole log ------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import secrets
+import os
 from typing import Self
 
 from makewhole import arguments
@@ -55,7 +55,9 @@ class SwapRegret(CellCorrection):
         self, cells: int = 10, low: float = -1.0, high: float = 1.0, seed: int | None = None
     ) -> None:
         super().__init__(cells, low, high)
-        seed = secrets.randbits(32) if seed is None else arguments.whole("seed", seed, least=0)
+        seed = (
+            int.from_bytes(os.urandom(4), "big") if seed is None else arguments.whole("seed", seed, least=0)
+        )
         # Mixed twice, so that neighbouring seeds start far apart and long seeds count in full.
         self._marks[-1] = _kernels.scramble(_kernels.scramble(seed) ^ (seed >> 32) ^ 0x5EED)
 

@@ -1,0 +1,101 @@
+"""Propose + observe, and forecast + stake + settle, one at a time from Python, against a river step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from river import datasets, linear_model
+
+import makewhole as mw
+from timing import Row, side_by_side
+
+STEPS = 20_000
+
+
+def river_step() -> Callable[[], None]:
+    """Predict + learn of a logistic regression on the nine features of a real stream."""
+    model = linear_model.LogisticRegression()
+    x, y = next(iter(datasets.Phishing()))
+
+    def run() -> None:
+        for _ in range(STEPS):
+            model.predict_proba_one(x)
+            model.learn_one(x, y)
+
+    return run
+
+
+def floor() -> Callable[[], None]:
+    """Two Python method calls that do nothing: what no pair of verbs can be faster than."""
+
+    class Nothing:
+        def propose(self) -> int:
+            return 0
+
+        def observe(self, proposal: int, target: float, weight: float) -> None:
+            pass
+
+    def run() -> None:
+        nothing = Nothing()
+        for target in targets:
+            nothing.observe(nothing.propose(), target, 1.0)
+
+    targets = [0.5] * STEPS
+    return run
+
+
+def correction_step(correction: Any) -> Callable[[], None]:
+    targets = np.random.default_rng(0).choice([-0.5, 0.5], STEPS).tolist()
+
+    def run() -> None:
+        for target in targets:
+            correction.observe(correction.propose(), target, 1.0)
+
+    return run
+
+
+def attacked_step(correction: Any) -> Callable[[], None]:
+    """The same against an agent that pushes away from λ, so that cells keep pointing elsewhere."""
+
+    def run() -> None:
+        for _ in range(STEPS):
+            proposal = correction.propose()
+            correction.observe(proposal, -0.5 if proposal.lam > 0 else 0.5, 1.0)
+
+    return run
+
+
+def insured_step(correction: Any) -> Callable[[], None]:
+    outcomes = np.random.default_rng(0).integers(0, 2, STEPS).tolist()
+
+    def run() -> None:
+        f = mw.InsuredForecaster(None, correction, max_stake=1.0)
+        for outcome in outcomes:
+            q = f.forecast(mu=0.5)
+            f.stake(q, 1.0)
+            f.settle(q, outcome)
+
+    return run
+
+
+def rows() -> list[Row]:
+    """Every pair of verbs against the same river step."""
+    cases: list[tuple[str, Callable[[], None], float | None]] = [
+        ("floor: two empty method calls", floor(), None)
+    ]
+    for cells, target in ((10, 0.6), (1000, 1.0)):
+        for kind in (mw.SwapRegret, mw.DeterministicSwap):
+            name = f"{kind.__name__}({cells}) propose + observe"
+            cases.append((name, correction_step(kind(cells)), target))
+            cases.append((f"{name}, attacked", attacked_step(kind(cells)), target))
+    for correction in (mw.SwapRegret(10), mw.DeterministicSwap(100)):
+        name = f"InsuredForecaster, {type(correction).__name__}: forecast + stake + settle"
+        cases.append((name, insured_step(correction), 2.5))
+    peer, *ours = side_by_side(river_step(), *(run for _, run, _ in cases))
+    micro = 1e6 / STEPS
+    return [
+        Row(name, seconds * micro, "river LogisticRegression", peer * micro, "µs/step", target)
+        for (name, _, target), seconds in zip(cases, ours, strict=True)
+    ]

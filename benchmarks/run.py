@@ -1,0 +1,24 @@
+"""`make bench`: every hot path against a peer, in one run. Exits 1 if a target is missed."""
+
+from __future__ import annotations
+
+import sys
+
+import bench_backtest
+import bench_corrections
+import bench_import
+import bench_two_layer
+from timing import print_rows
+
+
+def main() -> int:
+    """Run all of them."""
+    met = True
+    for module in (bench_import, bench_corrections, bench_two_layer, bench_backtest):
+        print(f"\n{(module.__doc__ or '').splitlines()[0]}\n")
+        met &= print_rows(module.rows())
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

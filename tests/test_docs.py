@@ -1,0 +1,54 @@
+"""Docs cannot rot: their code runs (as doctests), their commands exist, their links lead somewhere."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from makewhole.cli import _parser
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_to_files_that_exist(page: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text(encoding="utf-8"))
+    assert [t for t in targets if not (ROOT / t).exists()] == []
+
+
+def test_the_readme_begins_with_the_two_commands() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    first = re.search(r"```sh\n(.*?)```", text, re.DOTALL)
+    assert first is not None
+    assert [line.split("#")[0].strip() for line in first[1].splitlines()] == ["make demo", "make test"]
+    assert text.index("```sh") < text.index("```python")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_commands_shown_are_commands_that_parse(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
+        for line in block.splitlines():
+            words = shlex.split(line, comments=True)
+            if words and words[0] == "makewhole":
+                _parser().parse_args(words[1:])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_make_targets_shown_exist(page: Path) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"`?make (\w+)`?", page.read_text(encoding="utf-8")):
+        if target in {"sense", "it", "of"}:
+            continue
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"make {target}"
+
+
+def test_files_named_in_the_architecture_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    source = ROOT / "src" / "makewhole"
+    for name in re.findall(r"`((?:corrections/|forecasters/)?[a-z_]+\.py)`", text):
+        assert list(source.rglob(name.split("/")[-1])), name
+    modules = {p.stem if p.is_file() else p.name for p in source.iterdir() if not p.name.startswith("__")}
+    assert modules - {"py"} <= set(re.findall(r"`([a-z_]+)/?`", text)), "every module has its line"
