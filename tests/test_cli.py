@@ -82,6 +82,15 @@ def test_backtest_json_is_what_the_library_says(log: Path, capsys: pytest.Captur
     assert said["deterministic"]["rounds"] == 2000
 
 
+def test_a_csv_is_read_as_people_write_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "log.csv"
+    late_decimals = ["1,1,2"] * 500 + ["0.5,0,2.5", "NA,1,1", "0.5,,1", "0.25,1,null"]
+    path.write_text("mu,y,stake\n" + "\n".join(late_decimals) + "\n")
+    assert main(["backtest", str(path), "--correction", "none", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["none"]
+    assert (said["rows"], said["missing"], said["max_stake"]) == (504, 3, 2.5)
+
+
 def test_the_same_seed_prints_the_same_bytes(log: Path) -> None:
     one, two = (run("backtest", log, *COLUMNS, "--json", "--seed", 3).stdout for _ in range(2))
     assert one == two

@@ -27,6 +27,9 @@ exit codes: 0 done; 1 the data or an argument's value does not fit (a message on
 command line itself is wrong; 130 interrupted.
 """
 
+# What people write for a number they do not have.
+_MISSING = ["", "NA", "N/A", "NULL", "null", "None", "none"]
+
 _CORRECTIONS = ("none", "naive", "standard", "swap", "deterministic")
 
 
@@ -195,9 +198,11 @@ def _read(path: Path, columns: list[str]) -> Any:
     if path.stat().st_size == 0:
         raise ValueError(f"FILE {str(path)!r} is empty")
     polars = _need("polars")
-    scan = polars.scan_csv if path.suffix == ".csv" else polars.scan_parquet
     try:
-        lazy = scan(path)
+        if path.suffix == ".csv":  # the whole file decides a column's type: decimals may come late
+            lazy = polars.scan_csv(path, infer_schema_length=None, null_values=_MISSING)
+        else:
+            lazy = polars.scan_parquet(path)
         present = set(lazy.collect_schema().names())
         missing = [column for column in columns if column not in present]
         if missing:

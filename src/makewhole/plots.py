@@ -64,7 +64,7 @@ class LossDisplay:
 
     def _limits(self) -> tuple[float, float]:
         """Show where the curves go; their first few rounds, all luck, may leave the picture."""
-        late = [c.mean_loss[len(c.mean_loss) // 50 :] for c in self.curves.values() if len(c.mean_loss)]
+        late = [c.mean_loss[len(c.mean_loss) // 20 :] for c in self.curves.values() if len(c.mean_loss)]
         if not late:
             return -1.0, 1.0
         low, high = (float(f(np.concatenate([*late, np.zeros(1)]))) for f in (np.min, np.max))
