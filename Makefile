@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two runs are the same run: string hashing must not decide an order.
 export PYTHONHASHSEED := 0
 
-.PHONY: demo test check bench figures clean
+.PHONY: demo test check bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -27,7 +27,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -88,6 +88,27 @@ def test_sklearn_with_many_classes() -> None:
     assert np.argmax(f.forecast([4.0, 4.0]).mu) == 2
 
 
+def test_classes_are_the_models_own_labels_unless_told() -> None:
+    X, y = blobs(3)
+    for labels in (np.array(["a", "b", "c"]), np.array([1, 2, 3])):
+        f = mw.InsuredForecaster(GaussianNB().fit(X, labels[y]), max_stake=1, classes=3)
+        assert [int(np.argmax(f.forecast([2.0 * k, 2.0 * k]).mu)) for k in range(3)] == [0, 1, 2]
+    with pytest.raises(ValueError, match="labels must name 4 classes"):
+        mw.InsuredForecaster(GaussianNB().fit(X, y), max_stake=1, classes=4)
+    with pytest.raises(ValueError, match="x must be one row of features; got 3"):
+        adapt(GaussianNB().fit(X, y), classes=3).predict(X[:3])
+
+
+def test_a_river_model_with_other_labels_is_not_taken_for_undecided() -> None:
+    model = naive_bayes.GaussianNB()
+    for x in (0.0, 1.0, 0.1, 0.9):
+        model.learn_one({"x": x}, "yes" if x > 0.5 else "no")
+    with pytest.raises(ValueError, match=r"labels must name the model's classes, \['no', 'yes'\]"):
+        mw.InsuredForecaster(model, max_stake=1).forecast({"x": 1.0})
+    base = RiverForecaster(model, labels=["no", "yes"])
+    assert mw.InsuredForecaster(base, max_stake=1).forecast({"x": 0.9}).mu > 0.9
+
+
 def test_sklearn_models_pass_the_check() -> None:
     X, y = blobs(2)
     mw.checks.check_forecaster(lambda: SGDClassifier(loss="log_loss", random_state=0), xs=X)
@@ -105,16 +126,16 @@ def test_a_model_that_cannot_serve_is_named() -> None:
 
 
 class TensorLike:
-    """What a torch module returns, as far as we use it: `float()`, `detach()`, no array with gradients."""
+    """What a torch module returns, as far as we use it: `detach()`, `tolist()`, no array with gradients."""
 
     def __init__(self, values: Any, attached: bool = True) -> None:
         self.values, self.attached = np.asarray(values, dtype=np.float32), attached
 
-    def __float__(self) -> float:
-        return float(self.values.reshape(()))
-
     def detach(self) -> "TensorLike":
         return TensorLike(self.values, attached=False)
+
+    def tolist(self) -> Any:
+        return self.values.tolist()
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         if self.attached:
@@ -128,5 +149,9 @@ def test_any_callable_is_a_base_tensors_included() -> None:
     assert (mu.tolist(), c.tolist()) == ([0.25, 0.75], [0.0, 0.0])
     mu, c = adapt(lambda x: (np.array([0.25, 0.75]), 0.1), classes=2).predict(None)
     assert c.tolist() == [0.1, 0.1]
+    mu, c = adapt(lambda x: TensorLike([[0.25, 0.75]]), classes=2).predict(None)  # a batch of one
+    assert mu.tolist() == [0.25, 0.75]
+    with pytest.raises(ValueError, match="the function must return 1 probabilities"):
+        adapt(lambda x: [0.25, 0.75]).predict(None)
     mw.checks.check_forecaster(lambda: lambda x: (0.3, 0.02))
     mw.checks.check_forecaster(lambda: lambda x: [0.3, 0.3, 0.4], classes=3)

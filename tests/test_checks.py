@@ -45,6 +45,11 @@ class SaysNan(mw.NoCorrection):
         return mw.Proposal(float("nan"))
 
 
+class SaysNumber(mw.NoCorrection):
+    def propose(self) -> Any:
+        return 0.5
+
+
 class Throws(mw.NoCorrection):
     def propose(self) -> mw.Proposal:
         return mw.Proposal(float(np.random.default_rng().normal()))
@@ -58,6 +63,8 @@ class Throws(mw.NoCorrection):
         (TakesAnything, "must be a ValueError"),
         (SaysNan, "must be a finite float; got nan"),
         (Throws, "bit for bit"),
+        (lambda: SaysNumber(), "propose must return a Proposal; got 0.5"),
+        (mw.NaiveBestResponse(), "give a function that makes a fresh one"),
         (object, "a correction has propose, observe, state and from_state"),
     ],
 )
@@ -78,6 +85,11 @@ class Fickle:
         pass
 
 
+class SaysInfinity(Fickle):
+    def predict(self, x: Any) -> tuple[float, float]:
+        return 0.5, float("inf")
+
+
 class Underpays:
     def __init__(self) -> None:
         self.f = mw.InsuredForecaster(lambda x: 0.5, max_stake=1)
@@ -94,7 +106,7 @@ class Underpays:
     [
         (Fickle, "asked twice, it must say the same"),
         (lambda: lambda x: 1.5, r"μ̂ must lie in \[0, 1\]"),
-        (lambda: lambda x: (0.5, float("inf")), "ĉ must be finite"),
+        (SaysInfinity, "ĉ must be finite"),
         (Underpays, "settle must pay"),
     ],
 )

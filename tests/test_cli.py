@@ -100,7 +100,7 @@ def test_the_same_seed_prints_the_same_bytes(log: Path) -> None:
     ("name", "content", "arguments", "message"),
     [
         ("empty.csv", "", [], "is empty"),
-        ("only_a_header.csv", "mu,y,stake\n", [], "frame must have rows"),
+        ("only_a_header.csv", "mu,y,stake\n", [], "has a header and no rows"),
         ("no_column.csv", "p,y,stake\n0.5,1,1\n", [], "column 'mu' is not in"),
         ("percent.csv", "mu,y,stake\n50,1,1\n", [], "a percentage? divide by 100"),
         ("outcome.csv", "mu,y,stake\n0.5,1,1\n0.5,3,1\n", [], "outcome='y' must be 0 or 1; got 3.0 at row 1"),
@@ -113,7 +113,7 @@ def test_the_same_seed_prints_the_same_bytes(log: Path) -> None:
             "nowhere.csv",
             "mu,y,stake\n0.5,1,9\n",
             ["--figure", "no/such/folder/loss.png"],
-            "No such file or directory",
+            "must lie in a folder that exists",
         ),
     ],
 )

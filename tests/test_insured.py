@@ -305,6 +305,21 @@ def test_a_narrow_range_is_allowed_and_said() -> None:
     assert mw.InsuredForecaster(max_stake=1).statement().notes == ()
 
 
+def test_a_book_that_nobody_trades_on_says_so() -> None:
+    f = mw.InsuredForecaster(None, mw.NaiveBestResponse(), max_stake=12)
+    table = {"use": (2, -10), "skip": (0, 0)}
+    for t in range(200):  # one unlucky bet, and c is 1/2: cover costs more than it is worth to her
+        q = f.forecast(mu=0.5)
+        f.settle(q, t % 2, stake=mw.insure(q, table).stake)
+    assert "nobody has staked on the last 199 forecasts" in str(f.statement())
+    by_default = mw.InsuredForecaster(max_stake=12)
+    for t in range(200):
+        q = by_default.forecast(mu=0.5)
+        by_default.settle(q, t % 2, stake=mw.insure(q, table).stake)
+    assert by_default.statement().turnover == 200 * 12
+    assert by_default.statement().notes == () or "nobody" not in str(by_default.statement())
+
+
 def test_peeking_opens_nothing_and_changes_nothing(tmp_path: Path) -> None:
     f = mw.InsuredForecaster(None, mw.SwapRegret(5, seed=0), max_stake=1)
     for t in range(20):
@@ -392,3 +407,6 @@ def test_the_statement_reads_as_a_table() -> None:
     assert "forecasts settled   1" in text
     assert "total loss          50" in text
     assert f.open_forecasts == []
+    assert repr(f) == "InsuredForecaster(StandardRegret(rate=0.1), max_stake=1000.0, rounds=1)"
+    assert f.forecast(mu=0.5).id == 1
+    assert f.settle(np.int64(1), 0) == []

@@ -52,6 +52,11 @@ def test_stakes_reach_the_books_also_through_a_pipeline() -> None:
         model.learn_one(x, y, stake=6.0)
 
 
+def test_labels_other_than_true_and_false_are_named() -> None:
+    with pytest.raises(ValueError, match="y must be True or False; got 'no'"):
+        models()[0].learn_one({"x": 1.0}, "no")
+
+
 def test_one_sided_it_predicts_the_ask() -> None:
     model = InsuredClassifier(linear_model.LogisticRegression(), mw.NaiveBestResponse(), one_sided=True)
     for x, _ in datasets.Phishing().take(200):

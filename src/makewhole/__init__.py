@@ -69,3 +69,7 @@ def __getattr__(name: str) -> Any:
 
         return importlib.import_module(f"makewhole.{name}")
     raise AttributeError(f"module 'makewhole' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -22,7 +22,7 @@ def published(lines: list[Line], number: int, classes: int | None, one_sided: bo
     if classes is None:
         return Forecast(lines[0][0], lines[0][1], number, None, one_sided)
     mu, c = np.array([line[0] for line in lines]), np.array([line[1] for line in lines])
-    return Forecast(mu, c, number, classes, one_sided)
+    return Forecast(mu, c, number, classes, one_sided, simplex=not one_sided)
 
 
 @dataclass(slots=True)

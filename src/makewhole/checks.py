@@ -39,6 +39,7 @@ def check_correction(make: Callable[[], Correction]) -> None:
     >>> import makewhole as mw
     >>> mw.checks.check_correction(lambda: mw.SwapRegret(cells=5, seed=1))
     """
+    _expect(callable(make), f"give a function that makes a fresh one; got {make!r}")
     fresh = make()
     _expect(isinstance(fresh, Correction), "a correction has propose, observe, state and from_state")
     _proposes_finite_numbers(fresh)
@@ -66,6 +67,10 @@ def _feed(correction: Correction, pairs: list[tuple[float, float]]) -> list[floa
 
 
 def _proposes_finite_numbers(correction: Correction) -> None:
+    first = correction.propose()
+    _expect(
+        isinstance(first, tuple) and hasattr(first, "lam"), f"propose must return a Proposal; got {first!r}"
+    )
     for lam in _feed(correction, _targets()):
         _expect(
             isinstance(lam, float) and math.isfinite(lam),

@@ -28,7 +28,7 @@ command line itself is wrong; 130 interrupted.
 """
 
 # What people write for a number they do not have.
-_MISSING = ["", "NA", "N/A", "NULL", "null", "None", "none"]
+_MISSING = ["", "NA", "N/A", "na", "n/a", "nan", "NULL", "null", "None", "none", "-", "?"]
 
 _CORRECTIONS = ("none", "naive", "standard", "swap", "deterministic")
 
@@ -146,8 +146,14 @@ def _backtest(arguments: argparse.Namespace) -> None:
     chosen = arguments.correction or ["all"]
     names = list(_CORRECTIONS) if "all" in chosen else list(dict.fromkeys(chosen))
     figure = arguments.figure
-    if figure is not None and figure.suffix not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"--figure must end in .png, .svg or .pdf; got {str(figure)!r}")
+    if figure is not None:  # before an hour's work, not after it
+        if figure.suffix.lower() not in (".png", ".svg", ".pdf"):
+            raise ValueError(f"--figure must end in .png, .svg or .pdf; got {str(figure)!r}")
+        if not figure.parent.is_dir():
+            raise ValueError(f"--figure must lie in a folder that exists; got {str(figure)!r}")
+        _need("matplotlib")
+    if not arguments.json:
+        _need("rich")
     columns = [arguments.mu, arguments.outcome, arguments.stake, arguments.c_hat, arguments.event]
     frame = _read(arguments.file, [column for column in columns if column is not None])
     results = {}
@@ -183,15 +189,17 @@ def _correction(name: str, arguments: argparse.Namespace, frame: Any) -> mw.Corr
     fitted: mw.SwapRegret | mw.DeterministicSwap
     if name == "swap":
         fitted = mw.SwapRegret.for_horizon(max(1, len(frame)), (low, high), arguments.seed)
-        cells = arguments.cells or fitted.cells
+        cells = fitted.cells if arguments.cells is None else arguments.cells
         return mw.SwapRegret(cells, fitted.low, fitted.high, arguments.seed)
     fitted = mw.DeterministicSwap.for_horizon(max(1, len(frame)), (low, high))
-    return mw.DeterministicSwap(arguments.cells or fitted.cells, fitted.low, fitted.high)
+    cells = fitted.cells if arguments.cells is None else arguments.cells
+    return mw.DeterministicSwap(cells, fitted.low, fitted.high)
 
 
 def _read(path: Path, columns: list[str]) -> Any:
     """Read only the columns that are asked for."""
-    if path.suffix not in (".csv", ".parquet"):
+    kind = path.suffix.lower()
+    if kind not in (".csv", ".parquet"):
         raise ValueError(f"FILE must end in .csv or .parquet; got {str(path)!r}")
     if not path.is_file():
         raise ValueError(f"FILE {str(path)!r} is not a file")
@@ -199,7 +207,7 @@ def _read(path: Path, columns: list[str]) -> Any:
         raise ValueError(f"FILE {str(path)!r} is empty")
     polars = _need("polars")
     try:
-        if path.suffix == ".csv":  # the whole file decides a column's type: decimals may come late
+        if kind == ".csv":  # the whole file decides a column's type: decimals may come late
             lazy = polars.scan_csv(path, infer_schema_length=None, null_values=_MISSING)
         else:
             lazy = polars.scan_parquet(path)
@@ -208,10 +216,13 @@ def _read(path: Path, columns: list[str]) -> Any:
         if missing:
             shown = ", ".join(sorted(present)[:20])
             raise ValueError(f"column {missing[0]!r} is not in {path}; it has: {shown}")
-        return lazy.select(list(dict.fromkeys(columns))).collect()
+        frame = lazy.select(list(dict.fromkeys(columns))).collect()
+        if not len(frame):
+            raise ValueError(f"FILE {str(path)!r} has a header and no rows")
+        return frame
     except polars.exceptions.PolarsError as error:
         first_line = str(error).strip().splitlines()[0]
-        raise ValueError(f"FILE {str(path)!r} cannot be read as {path.suffix[1:]}: {first_line}") from None
+        raise ValueError(f"FILE {str(path)!r} cannot be read as {kind[1:]}: {first_line}") from None
 
 
 def _need(module: str) -> Any:

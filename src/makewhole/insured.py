@@ -13,13 +13,15 @@ import numpy as np
 
 from makewhole import arguments, corrections, saving
 from makewhole.books import Line, OpenForecast, published
-from makewhole.corrections import Correction, DeterministicSwap
+from makewhole.corrections import Correction, StandardRegret
 from makewhole.corrections._kernels import balance, publish
 from makewhole.decisions import Forecast
 from makewhole.forecasters import adapt
 from makewhole.statements import ConservationError, ForecastClosed, StakeRefused, Statement, UnknownForecast
 
 _KIND, _VERSION = "makewhole.insured", 1
+# After so many settled forecasts without a stake the statement speaks up.
+_LONG = 100
 
 
 class InsuredForecaster:
@@ -35,6 +37,9 @@ class InsuredForecaster:
     cap of its own; there a negative c is published as 0, so that the books balance in the agents' favour
     only up to there.
 
+    A book that nobody trades on is balanced, too: where c is so wide that nobody stakes, nothing is learned
+    and nothing changes. The statement says so when it goes on for long.
+
     It belongs to one thread at a time. When a call raises, nothing has changed.
 
     Parameters
@@ -43,8 +48,8 @@ class InsuredForecaster:
         A base learner, a river or scikit-learn classifier, a callable; or None, and every forecast is
         given its probability: `f.forecast(mu=0.3)`.
     correction
-        By default a `DeterministicSwap` with 100 cells over all that a target can be. It is copied, not
-        shared.
+        By default `StandardRegret(rate=0.1)`. It is copied, not shared. The swap corrections answer a
+        single outcome at once and in full: on a book with few stakes that may price everybody out.
     mode
         "exact".
     max_stake
@@ -90,8 +95,7 @@ class InsuredForecaster:
         self.mode = mode
         self.base = None if base is None else adapt(base, self.classes)
         if correction is None:
-            low, high = self.c_range
-            correction = DeterministicSwap(cells=100, low=-1.0 - high, high=1.0 - low)
+            correction = StandardRegret(rate=0.1)
         elif not isinstance(correction, Correction):
             raise TypeError(
                 f"correction must have propose, observe, state and from_state; got {correction!r}"
@@ -99,8 +103,13 @@ class InsuredForecaster:
         self.corrections: list[Correction] = [copy.deepcopy(correction) for _ in range(self.classes or 1)]
         self._open: dict[int, OpenForecast] = {}
         self._next = 0
-        self._rounds = self._voided = self._bets = self._negative = 0
+        self._rounds = self._voided = self._bets = self._negative = self._idle = 0
         self._turnover = self._total = 0.0
+
+    def __repr__(self) -> str:
+        return (
+            f"InsuredForecaster({self.corrections[0]!r}, max_stake={self.max_stake!r}, rounds={self._rounds})"
+        )
 
     # --- forecast -> stakes -> settle ---------------------------------------------------------------------
 
@@ -156,6 +165,7 @@ class InsuredForecaster:
         self._turnover += turnover
         self._total += loss
         self._negative += negative
+        self._idle = 0 if turnover else self._idle + 1
         return payments
 
     def void(self, forecast: Forecast | int) -> None:
@@ -175,6 +185,10 @@ class InsuredForecaster:
         if self._negative:
             notes.append(
                 f"{self._negative:,} forecasts had c < 0: opposite stakes on them earned money for nothing"
+            )
+        if self._idle >= _LONG and self._bets:
+            notes.append(
+                f"nobody has staked on the last {self._idle:,} forecasts: is c too wide to trade at?"
             )
         return Statement(
             correction=repr(self.corrections[0]),
@@ -243,7 +257,9 @@ class InsuredForecaster:
         return tuple(vector.tolist()), tuple(np.broadcast_to(width, vector.shape).tolist())
 
     def _find(self, forecast: Forecast | int) -> OpenForecast:
-        number = forecast.id if isinstance(forecast, Forecast) else forecast
+        number: Any = forecast.id if isinstance(forecast, Forecast) else forecast
+        if isinstance(number, np.integer):
+            forecast = number = int(number)
         open_ = self._open.get(number) if type(number) is int else None
         if open_ is not None and (
             open_.forecast is forecast or open_.forecast == forecast or number is forecast
@@ -312,7 +328,7 @@ class InsuredForecaster:
             "base": self.base is not None,
             "open": [o.to_plain(keep_x=self.base is not None) for o in self._open.values()],
             "next": self._next,
-            "counts": [self._rounds, self._voided, self._bets, self._negative],
+            "counts": [self._rounds, self._voided, self._bets, self._negative, self._idle],
             "sums": [self._turnover, self._total],
         }
         saving.write(path, kind=_KIND, version=_VERSION, content=content)
@@ -349,6 +365,6 @@ class InsuredForecaster:
         for saved in content["open"]:
             made._open[saved["id"]] = OpenForecast.from_plain(saved, made.classes, made.one_sided)
         made._next = content["next"]
-        made._rounds, made._voided, made._bets, made._negative = content["counts"]
+        made._rounds, made._voided, made._bets, made._negative, made._idle = content["counts"]
         made._turnover, made._total = content["sums"]
         return made

@@ -42,7 +42,7 @@ class Log:
         for name in ("mu", "outcome", "stake", "c_hat"):
             if name in frame.columns and not (frame[name].dtype.is_numeric() or _is_boolean(frame[name])):
                 raise TypeError(
-                    f"{name}={names[name]!r} must be a column of numbers; got {frame[name].dtype}"
+                    f"{name}={names[name]!r} must be a column of numbers; got {_example(frame[name])}"
                 )
         self._numeric = [name for name in ("mu", "outcome", "stake", "c_hat") if names[name] is not None]
         self._no_width = np.zeros(CHUNK)
@@ -160,6 +160,16 @@ class Log:
             at = int(np.argmax(bad))
             column = self.names[name]
             raise ValueError(f"{name}={column!r} {rule}; got {values[at]!s} at row {_row(place, at)}{hint}")
+
+
+def _example(series: Any) -> str:
+    """A column's type, and where it has text the first that is no number."""
+    for row, value in enumerate(series.to_list() if str(series.dtype) == "String" else []):
+        try:
+            float(value or 0)
+        except ValueError:
+            return f"{value!r} at row {row}"
+    return str(series.dtype)
 
 
 def _row(place: Any, at: int) -> int:

@@ -50,7 +50,8 @@ def play(nature: Nature, forecaster: Forecaster, agent: Agent, rounds: int) -> R
     --------
     >>> import makewhole as mw
     >>> nature = mw.Chance(0.9, seed=0)
-    >>> f = mw.InsuredForecaster(lambda x: 0.5, mw.DeterministicSwap(cells=100), max_stake=12)
+    >>> correction = mw.DeterministicSwap.for_horizon(1000, c_range=(0.0, 0.5))
+    >>> f = mw.InsuredForecaster(lambda x: 0.5, correction, max_stake=12)
     >>> agent = mw.agents.Insured({"use": (2, -10), "skip": (0, 0)})
     >>> record = mw.play(nature, f, agent, rounds=1000)
     >>> abs(record.mean_loss) < 0.2  # the forecaster's; its probability is quite wrong
@@ -90,6 +91,9 @@ class Record:
         self._rows.append((*row, payment, payment, lost, lost - payment))
 
     _NAMES = ("mu", "c", "action", "stake", "outcome", "payment", "loss", "decision_loss", "agent_loss")
+
+    def __repr__(self) -> str:
+        return f"Record(rounds={len(self)}, mean_loss={self.mean_loss:.6g})"
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from river import base, linear_model
+try:
+    from river import base, linear_model
+except ModuleNotFoundError:
+    raise ModuleNotFoundError("river is needed: pip install 'makewhole[river]'") from None
 
 from makewhole.corrections import Correction
 from makewhole.insured import InsuredForecaster
@@ -67,8 +70,10 @@ class InsuredClassifier(base.Classifier):
 
     def learn_one(self, x: dict[Any, Any], y: Any, stake: float = 0.0) -> None:
         """Settle a forecast for x at once; `stake` is what was bet on it."""
+        if y not in (False, True):
+            raise ValueError(f"y must be True or False; got {y!r}")
         f = self.forecaster
-        f.settle(f.forecast(x), int(bool(y)), stake=stake)
+        f.settle(f.forecast(x), int(y), stake=stake)
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """The published μ, as probabilities of True and False."""

@@ -255,20 +255,11 @@ def make_replay(propose: Callable[..., Any], observe: Callable[..., None]) -> Ca
     return replay
 
 
+# What the steps call: whoever compiles one must hand these to `jit` too.
+HELPERS = (publish, balance, edge, cell_of, credit, scramble, find_cycle, draw_from_cycle, search)
+
+
 @functools.cache
 def compiled_replay(propose: Callable[..., Any], observe: Callable[..., None]) -> Callable[..., None]:
     """Compile the loop for one of our corrections."""
-    helpers = (
-        publish,
-        balance,
-        edge,
-        cell_of,
-        credit,
-        scramble,
-        find_cycle,
-        draw_from_cycle,
-        search,
-        propose,
-        observe,
-    )
-    return jit(make_replay(propose, observe), *helpers)
+    return jit(make_replay(propose, observe), *HELPERS, propose, observe)

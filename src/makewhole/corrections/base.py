@@ -32,7 +32,12 @@ class Correction(Protocol):
         """The λ for the next forecast. Several forecasts may be open at once."""
 
     def observe(self, proposal: Proposal, target: float, weight: float) -> None:
-        """Learn that λ = `target` would have balanced the forecast made with `proposal`."""
+        """Learn that λ = `target` would have balanced the forecast made with `proposal`.
+
+        Targets lie in [−1 − c₊, 1 − c₋] where ĉ lies in [c₋, c₊]; `weight`, the gross stake divided by
+        the cap, in [0, 1]. Anything else, and what is not finite, must raise a ValueError and change
+        nothing; a weight of 0 must change nothing, too.
+        """
 
     def state(self) -> dict[str, Any]:
         """Everything it has learned and was told, as plain data."""

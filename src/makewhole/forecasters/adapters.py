@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,17 @@ import numpy as np
 from makewhole import arguments
 
 
-def _answer(probabilities: Any, classes: int | None) -> tuple[Any, Any]:
-    """(μ̂, ĉ = 0) from a vector of class probabilities: the whole of it, or that of class 1."""
-    vector = np.asarray(probabilities, dtype=np.float64)
+def _answer(said: Mapping[Any, float], labels: Sequence[Any], classes: int | None) -> tuple[Any, Any]:
+    """(μ̂, ĉ = 0) from the probabilities a model gives its labels: all of them, or that of outcome 1.
+
+    A model that says nothing yet is taken to say the same for every label.
+    """
+    strange = [label for label in said if label not in labels]
+    if strange:
+        raise ValueError(f"labels must name the model's classes, {list(said)!r}; got {list(labels)!r}")
+    vector = np.array([said.get(label, 0.0) for label in labels], dtype=np.float64)
     total = vector.sum()
-    vector = vector / total if total > 0 else np.full(len(vector), 1 / len(vector))
+    vector = vector / total if total > 0 else np.full(len(labels), 1 / len(labels))
     return (vector, np.zeros(len(vector))) if classes else (float(vector[1]), 0.0)
 
 
@@ -28,7 +34,7 @@ class RiverForecaster:
     model
         Any river classifier with `predict_proba_one`, pipelines included.
     labels
-        The model's label for outcome 0, 1, …; by default False and True.
+        The model's label for outcome 0, 1, …; by default False and True, or with classes 0 … K−1.
     classes
         None for a binary event, else the number of classes.
 
@@ -47,13 +53,14 @@ class RiverForecaster:
 
     def __init__(self, model: Any, labels: Sequence[Any] | None = None, classes: int | None = None) -> None:
         self.model = model
-        self.labels = (False, True) if labels is None else tuple(labels)
+        default = (False, True) if classes is None else tuple(range(classes))
+        self.labels = default if labels is None else tuple(labels)
         self.classes = classes
+        _check_labels(self.labels, classes)
 
     def predict(self, x: Any) -> tuple[Any, Any]:
         """The model's probabilities."""
-        said = self.model.predict_proba_one(x)
-        return _answer([said.get(label, 0.0) for label in self.labels], self.classes)
+        return _answer(self.model.predict_proba_one(x), self.labels, self.classes)
 
     def learn(self, x: Any, outcome: int, **_: Any) -> None:
         """One `learn_one`."""
@@ -71,7 +78,7 @@ class SklearnForecaster:
     model
         Any classifier with `predict_proba`.
     labels
-        The model's label for outcome 0, 1, …; by default its own `classes_` if it is fitted, else 0 and 1.
+        The model's label for outcome 0, 1, …; by default its own `classes_` if it is fitted, else 0, 1, …
     classes
         None for a binary event, else the number of classes.
 
@@ -94,19 +101,18 @@ class SklearnForecaster:
         fitted = hasattr(model, "classes_")
         if not fitted and not self._learns:
             raise ValueError(f"{model!r} must be fitted first, or have partial_fit")
-        self.labels = np.asarray(
-            model.classes_ if fitted and labels is None else (0, 1) if labels is None else labels
-        )
+        default = model.classes_ if fitted else np.arange(classes or 2)
+        self.labels = np.asarray(default if labels is None else labels)
         self.classes = classes
-        if len(self.labels) != (classes or 2):
-            raise ValueError(f"labels must name {classes or 2} classes; got {self.labels.tolist()}")
+        _check_labels(self.labels.tolist(), classes)
 
     def predict(self, x: Any) -> tuple[Any, Any]:
         """The model's probabilities."""
-        if not hasattr(self.model, "classes_"):
-            return _answer(np.ones(len(self.labels)), self.classes)
-        said = dict(zip(self.model.classes_.tolist(), self.model.predict_proba(self._row(x))[0], strict=True))
-        return _answer([said.get(label, 0.0) for label in self.labels.tolist()], self.classes)
+        said: dict[Any, float] = {}
+        if hasattr(self.model, "classes_"):
+            chances = self.model.predict_proba(self._row(x))[0].tolist()
+            said = dict(zip(self.model.classes_.tolist(), chances, strict=True))
+        return _answer(said, self.labels.tolist(), self.classes)
 
     def learn(self, x: Any, outcome: int, **_: Any) -> None:
         """One `partial_fit`, where the model has it."""
@@ -114,7 +120,11 @@ class SklearnForecaster:
             self.model.partial_fit(self._row(x), self.labels[[outcome]], classes=np.sort(self.labels))
 
     def _row(self, x: Any) -> Any:
-        return x if np.ndim(x) == 2 else np.reshape(x, (1, -1))
+        if np.ndim(x) < 2:
+            return np.reshape(x, (1, -1))
+        if len(x) != 1:
+            raise ValueError(f"x must be one row of features; got {len(x)}")
+        return x
 
 
 class CallableForecaster:
@@ -137,15 +147,23 @@ class CallableForecaster:
         """What the function says."""
         said = self.function(x)
         mu, c = said if isinstance(said, tuple) else (said, 0.0)
+        size = self.classes or 1
+        vector, width = _plain_numbers("mu", mu), _plain_numbers("c", c)
+        if vector.size != size or width.size not in (1, size):
+            raise ValueError(f"the function must return {size} probabilities; got {said!r}")
         if not self.classes:
-            return float(mu), float(c)
-        vector = arguments.numbers("mu", self._detached(mu))
-        return vector, np.broadcast_to(arguments.numbers("c", self._detached(c)), vector.shape)
+            return vector.item(), width.item()
+        return vector.reshape(size), np.broadcast_to(width.ravel(), size)
 
     def learn(self, x: Any, outcome: Any, **_: Any) -> None:
         """Nothing."""
 
-    @staticmethod
-    def _detached(value: Any) -> Any:
-        """A tensor that carries gradients must be let go of before it turns into an array."""
-        return value.detach() if hasattr(value, "detach") else value
+
+def _plain_numbers(name: str, value: Any) -> Any:
+    """A tensor must let go of its gradients, its device and its number format first; lists know how."""
+    return arguments.numbers(name, value.detach().tolist() if hasattr(value, "detach") else value)
+
+
+def _check_labels(labels: Sequence[Any], classes: int | None) -> None:
+    if len(labels) != (classes or 2):
+        raise ValueError(f"labels must name {classes or 2} classes; got {list(labels)!r}")

@@ -34,9 +34,9 @@ def adapt(model: Any, classes: int | None = None) -> BaseForecaster:
         base: BaseForecaster = model
         return base
     if hasattr(model, "learn_one") and hasattr(model, "predict_proba_one"):
-        return RiverForecaster(model, labels=None if classes is None else range(classes), classes=classes)
+        return RiverForecaster(model, classes=classes)
     if hasattr(model, "predict_proba"):
-        return SklearnForecaster(model, labels=None if classes is None else range(classes), classes=classes)
+        return SklearnForecaster(model, classes=classes)
     if callable(model):
         return CallableForecaster(model, classes=classes)
     raise TypeError(

@@ -94,9 +94,9 @@ class TwoLayerLearner:
         self._every = np.arange(self.inputs)
 
     def _network(self, draw: np.random.Generator, bias: float) -> tuple[Any, ...]:
-        """Weights drawn for the layer's fan-in; the output starts near `bias`."""
+        """Hidden weights drawn for the fan-in; output weights 0: it says `bias` until it has learned."""
         W = draw.normal(0.0, 1.0 / np.sqrt(self.inputs), (self.inputs + 1, self.hidden))
-        v = draw.normal(0.0, 1.0 / np.sqrt(self.hidden), self.hidden + 1)
+        v = np.zeros(self.hidden + 1)
         W[-1], v[-1] = 0.0, bias
         # Plain steps keep no moments, but the compiled code wants the shapes to be there.
         like = (W, v) if self.optimizer == "adam" else (np.zeros((0, 0)), np.zeros(0))
@@ -147,6 +147,11 @@ class TwoLayerLearner:
         if len(y):
             self._still_finite(mu[-1], c[-1])
         return mu, c
+
+    @property
+    def internals(self) -> tuple[Any, Any]:
+        """Networks and settings as the compiled functions take them; the networks change as they learn."""
+        return self._nets, self._settings
 
     def _row(self, x: Any) -> tuple[Any, Any]:
         if isinstance(x, SparseRow):
