@@ -247,6 +247,30 @@ def test_the_curve_is_thinned_and_ends_at_the_end() -> None:
     assert list(short.to_frame("polars").columns) == ["round", "total_loss", "mean_loss", "lam"]
 
 
+def test_rows_left_out_do_not_decide_the_order_of_events() -> None:
+    log = pd.DataFrame(
+        {"e": list("abab"), "mu": [np.nan, 0.5, 0.5, 0.5], "y": [1, 0, 1, 0], "stake": [1.0] * 4}
+    )
+    options: dict[str, Any] = dict(event="e", correction=mw.NaiveBestResponse(), max_stake=2)
+    whole, kept = mw.backtest(log, **options), mw.backtest(log.dropna(), **options)
+    assert (whole.total_loss, whole.rounds, whole.missing) == (kept.total_loss, kept.rounds, 1)
+    nothing = mw.backtest(log.assign(mu=np.nan), **options)
+    assert (nothing.rounds, nothing.missing) == (0, 4)
+
+
+def test_mean_c_and_negative_c_are_those_of_the_trace() -> None:
+    result = mw.backtest(pd.DataFrame(make_log(500)), correction=mw.NaiveBestResponse(), trace=True)
+    assert result.trace is not None
+    assert result.mean_c == pytest.approx(result.trace["c"].mean())
+    assert result.negative_c == (result.trace["c"] < 0).sum() > 0
+
+
+def test_stakes_beyond_all_floats_are_named() -> None:
+    log = pd.DataFrame({"e": [1, 1], "mu": [0.5] * 2, "y": [1] * 2, "stake": [1.5e308] * 2})
+    with pytest.raises(ValueError, match="gross stake of a forecast must be finite; got inf"):
+        mw.backtest(log, event="e")
+
+
 def test_totals_are_what_they_say() -> None:
     log = pd.DataFrame(make_log(500))
     result = mw.backtest(log, correction=mw.NoCorrection())
@@ -314,6 +338,8 @@ def test_an_event_must_have_one_forecast_and_one_outcome() -> None:
         mw.backtest(log, event="e")
     with pytest.raises(ValueError, match="event='e' must not be missing; got 1 such rows"):
         mw.backtest(log.assign(e=["a", None, "a"]), event="e")
+    with pytest.raises(ValueError, match="event='e' must not be missing; got 1 such rows"):
+        mw.backtest(pl.DataFrame(log.assign(e=[1.0, float("nan"), 1.0])), event="e")
     with pytest.raises(ValueError, match=r"got 1.5 < 2.0 at row 0"):
         mw.backtest(log.assign(mu=0.5), event="e", max_stake=1.5)
 

@@ -40,6 +40,11 @@ class TakesAnything(mw.NaiveBestResponse):
             super().observe(proposal, target, weight)
 
 
+class Aliases(mw.NaiveBestResponse):
+    def state(self) -> dict[str, Any]:
+        return super().state() | {"shared": self._values}
+
+
 class SaysNan(mw.NoCorrection):
     def propose(self) -> mw.Proposal:
         return mw.Proposal(float("nan"))
@@ -61,6 +66,7 @@ class Throws(mw.NoCorrection):
         (Forgets, "must go on as the original does"),
         (LearnsFromNothing, "an outcome of weight 0 must change nothing"),
         (TakesAnything, "must be a ValueError"),
+        (Aliases, r"state\(\) must be a copy"),
         (SaysNan, "must be a finite float; got nan"),
         (Throws, "bit for bit"),
         (lambda: SaysNumber(), "propose must return a Proposal; got 0.5"),
@@ -104,7 +110,7 @@ class Underpays:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (Fickle, "asked twice, it must say the same"),
+        (Fickle, "asked again, it must say the same"),
         (lambda: lambda x: 1.5, r"μ̂ must lie in \[0, 1\]"),
         (SaysInfinity, "ĉ must be finite"),
         (Underpays, "settle must pay"),
@@ -118,6 +124,18 @@ def test_forecasters_that_do_not_fit_are_told_why(make: Callable[[], Any], messa
 def test_class_probabilities_must_sum_to_one() -> None:
     with pytest.raises(AssertionError, match="must sum to 1"):
         mw.checks.check_forecaster(lambda: lambda x: [0.5, 0.6], classes=2)
+
+
+class PaysTheWrongSide(Underpays):
+    def settle(self, q: mw.Forecast, outcome: int, stake: Any) -> list[float]:
+        return [stake * (outcome - q.mu) - stake * q.c - 0.01 * (stake < 0)]
+
+
+def test_both_signs_of_stakes_are_tried() -> None:
+    with pytest.raises(AssertionError, match="settle must pay"):
+        mw.checks.check_forecaster(PaysTheWrongSide)
+    with pytest.raises(AssertionError, match="at least six rows"):
+        mw.checks.check_forecaster(lambda: lambda x: 0.5, xs=[])
 
 
 class Acts:

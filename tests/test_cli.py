@@ -2,6 +2,7 @@
 
 import io
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -150,6 +151,44 @@ def test_binary_rubbish_named_csv_is_an_error_too(tmp_path: Path) -> None:
 def test_bad_values_exit_1(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 1
     assert message in capsys.readouterr().err
+
+
+def test_brackets_in_a_name_are_part_of_the_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "log1.csv").write_text("mu,y,stake\n" + "0.5,1,1\n" * 3)
+    (tmp_path / "log[1].csv").write_text("mu,y,stake\n" + "0.5,1,1\n" * 2)
+    figure = tmp_path / "[bold]x.png"
+    assert (
+        main(["backtest", str(tmp_path / "log[1].csv"), "--correction", "none", "--figure", str(figure)]) == 0
+    )
+    out = capsys.readouterr().out
+    assert "2 rows" in out
+    assert "[bold]x.png" in out
+    assert figure.exists()
+
+
+def test_control_c_while_it_reads_exits_130(tmp_path: Path) -> None:
+    path = tmp_path / "large.csv"
+    pl.DataFrame({"mu": np.full(3_000_000, 0.123456789), "y": 1, "stake": 1.5}).write_csv(path)
+    for wait in (0.8, 1.2, 1.6):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "makewhole", "backtest", str(path)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        time.sleep(wait)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode in (130, 0), err  # 0: it was done before we pressed
+        assert "Traceback" not in err
+
+
+def test_a_reader_that_goes_away_is_no_error_message(log: Path) -> None:
+    command = f"{sys.executable} -m makewhole backtest {log} {' '.join(COLUMNS)} | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)  # noqa: S607 - bash is there
+    assert "2,000 rows" in done.stdout
+    assert done.stderr == ""
 
 
 def test_a_wrong_command_line_exits_2() -> None:

@@ -310,8 +310,29 @@ def test_the_same_seed_gives_the_same_draws_and_another_seed_others() -> None:
     assert mw.SwapRegret(5).state()["draws"] != mw.SwapRegret(5).state()["draws"]  # fresh where none is given
 
 
+def test_a_target_on_the_boundary_goes_to_the_cell_above_it() -> None:
+    correction = mw.DeterministicSwap(cells=2)
+    for x in (-0.5, 0.5):
+        correction.observe(correction.propose(), x, 1.0)
+    proposal = correction.propose()
+    assert proposal == (0.0, 0, True)
+    correction.observe(proposal, 0.0, 1.0)
+    assert correction.state()["weights"] == [1.0, 2.0]
+
+
+def test_extreme_ranges_and_targets_stay_in_their_cells() -> None:
+    for low, high in ((-1e-19, 1e-19), (-1.0, 1.0)):
+        correction = mw.DeterministicSwap(cells=10, low=low, high=high)
+        assert [correction.cell_of(x) for x in (-1e300, 1e300, low, high)] == [0, 9, 0, 9]
+    with pytest.raises(ValueError, match="neither that narrow nor that wide"):
+        mw.DeterministicSwap(2, -5e-324, 5e-324)
+
+
 def test_horizons_give_the_cells_they_should() -> None:
-    assert mw.SwapRegret.for_horizon(10_000).cells == math.ceil((10_000 / math.log(10_000)) ** 0.25)
+    for rounds in range(2, 3000):
+        assert mw.SwapRegret.for_horizon(rounds).cells == max(
+            2, math.ceil((rounds / math.log(rounds)) ** 0.25)
+        )
     assert mw.SwapRegret.for_horizon(1).cells == 2
     assert [mw.DeterministicSwap.for_horizon(t).cells for t in (1, 4, 5, 9, 10_000, 10_001)] == [
         2,

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 import makewhole as mw
 
@@ -100,6 +101,54 @@ def test_classes_hedge_every_outcome() -> None:
         taken = table[np.arange(20), plan.action, y] - mw.multiclass.payment(plan.stake, y, mu, c)
         assert np.all(taken <= plan.loss + 1e-12)
         assert np.allclose(taken[plan.spread == 0], plan.loss[plan.spread == 0], atol=1e-12)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10_000), st.floats(0.05, 3), st.booleans())
+def test_a_capped_hedge_of_classes_is_the_best_there_is(seed: int, cap: float, one_sided: bool) -> None:
+    draw = np.random.default_rng(seed)
+    mu, c, losses = draw.dirichlet(np.ones(4)), draw.uniform(0, 0.2, 4), draw.normal(size=4)
+    plan = mw.insure(mw.Forecast(mu, c, classes=4, one_sided=one_sided), losses[None], max_stake=cap)
+    # minimise t with t >= l_y - g_y + <g, mu> + <p + n, c>, g = p - n, 0 <= p, n <= cap
+    rows = np.hstack([mu + c - np.eye(4), c - mu + np.eye(4), -np.ones((4, 1))])
+    highest = [(0, cap)] * 4 + [(0, 0 if one_sided else cap)] * 4 + [(None, None)]
+    best = linprog([0] * 8 + [1], A_ub=rows, b_ub=-losses, bounds=highest)
+    assert best.success
+    paid = np.array([mw.multiclass.payment(plan.stake, y, mu, c) for y in range(4)])
+    assert np.abs(plan.stake).max() <= cap
+    assert np.max(losses - paid) == pytest.approx(plan.loss, abs=1e-9)
+    assert np.ptp(losses - paid) == pytest.approx(plan.spread, abs=1e-9)
+    full = mw.multiclass.hedge(losses, mu, c)
+    if np.abs(full).max() > cap or one_sided:  # else the full hedge is certain, and taken for that
+        assert plan.loss <= best.fun + 1e-7 or (one_sided and plan.loss <= max(losses))
+    assert plan.loss >= best.fun - 1e-7
+
+
+def test_what_is_left_open_on_classes_is_a_range_not_a_size() -> None:
+    forecast = mw.Forecast([0.3, 0.3, 0.4], [0.0, 0.0, 0.0], classes=3, one_sided=True)
+    plan = mw.insure(forecast, {"go": (-3.0, 0.0, 3.0)}, max_stake=0.5)
+    totals = [
+        l - mw.multiclass.payment(plan.stake, y, forecast.mu, forecast.c) for y, l in enumerate((-3, 0, 3))
+    ]
+    assert plan.spread == pytest.approx(max(totals) - min(totals))
+
+
+def test_one_probability_with_many_widths_is_many_forecasts() -> None:
+    plan = mw.insure(mw.Forecast(0.5, np.array([0.1, 0.4])), {"a": (0, 10)})
+    assert plan.loss.tolist() == [6.0, 9.0]
+    assert mw.decide(mw.Forecast(0.5, np.array([0.1, 0.4])), {"a": (0, 10)}, rule="cautious").loss.shape == (
+        2,
+    )
+
+
+def test_what_is_published_cannot_be_written_over() -> None:
+    given = np.array([0.2, 0.8])
+    forecast = mw.Forecast(given, 0.0, classes=2)
+    with pytest.raises(ValueError, match="read-only"):
+        forecast.mu[0] = 0.9
+    given[0] = 0.9
+    assert forecast.mu[0] == 0.2
+    assert hash(mw.Forecast(0.0)) == hash(mw.Forecast(-0.0))
 
 
 def test_one_sided_classes_stake_nothing_negative_and_are_certain() -> None:

@@ -80,12 +80,23 @@ def test_compiled_paths_work_from_a_read_only_install_and_home(tmp_path: Path) -
     assert numbers == "0.5 (0.5, 0.0)"
 
 
+def test_compiled_paths_work_where_the_cache_cannot_be_written(tmp_path: Path) -> None:
+    code = (
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512)); "
+        "import pandas as pd, makewhole as mw; "
+        "log = pd.DataFrame({'mu': [0.5], 'y': [1], 'stake': [1.0]}); "
+        "print(mw.backtest(log, correction=mw.NaiveBestResponse()).total_loss)"
+    )
+    assert python(code, NUMBA_CACHE_DIR=str(tmp_path / "cache"), PYTHONDONTWRITEBYTECODE="1") == "0.5"
+
+
 def test_every_public_name_is_there_and_documented_with_an_example() -> None:
     for name in mw.__all__:
         thing = getattr(mw, name)
         assert thing.__doc__, name
     examples = [n for n in mw.__all__ if callable(getattr(mw, n)) and ">>>" in (getattr(mw, n).__doc__ or "")]
     records = {"BacktestResult", "Correction", "Plan", "Proposal", "Record", "Statement"}
-    refusals = {"ForecastClosed", "Refusal", "StakeRefused", "UnknownForecast"}
+    refusals = {"ConservationError", "ForecastClosed", "Refusal", "StakeRefused", "UnknownForecast"}
     functions = {n for n in mw.__all__ if callable(getattr(mw, n))}
     assert functions - set(examples) <= records | refusals

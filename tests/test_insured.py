@@ -174,32 +174,6 @@ def test_a_base_that_fails_to_learn_leaves_the_forecast_open(tmp_path: Path) -> 
     assert bits(f, tmp_path / "after") == before
 
 
-def test_many_agents_on_one_forecast_learn_from_net_and_gross() -> None:
-    together = mw.InsuredForecaster(None, mw.DeterministicSwap(21), max_stake=10)
-    q = together.forecast(mu=0.5)
-    for b in (3.0, -1.0, 2.0):
-        together.stake(q, b)
-    assert together.settle(q, 1) == [1.5, -0.5, 1.0]
-    correction = mw.DeterministicSwap(21)
-    correction.observe(correction.propose(), (4 / 6) * 0.5, 6 / 10)
-    assert together.corrections[0] == correction
-
-
-def test_late_outcomes_are_credited_to_the_lambda_they_were_made_with() -> None:
-    f = mw.InsuredForecaster(None, mw.SwapRegret(9, seed=5), max_stake=1, c_range=(0.0, 0.0))
-    twin = mw.SwapRegret(9, seed=5)
-    queue = []
-    draw = np.random.default_rng(0)
-    for _ in range(300):
-        queue.append((f.forecast(mu=0.5), twin.propose()))
-        if len(queue) > 10:
-            q, p = queue.pop(int(draw.integers(len(queue))))
-            y, b = int(draw.integers(2)), float(draw.uniform(-1, 1))
-            f.settle(q, y, stake=b)
-            twin.observe(p, np.sign(b) * (y - 0.5), abs(b))
-    assert f.corrections[0] == twin
-
-
 def test_voiding_pays_nobody_and_teaches_nothing() -> None:
     f = mw.InsuredForecaster(None, mw.NaiveBestResponse(), max_stake=1)
     q = f.forecast(mu=0.5)
@@ -209,81 +183,6 @@ def test_voiding_pays_nobody_and_teaches_nothing() -> None:
     assert f.statement().voided == 1
     with pytest.raises(mw.ForecastClosed):
         f.settle(q, 1)
-
-
-def test_one_sided_publishes_an_ask_and_balances() -> None:
-    f = mw.InsuredForecaster(None, mw.DeterministicSwap(51), max_stake=1, one_sided=True)
-    draw = np.random.default_rng(0)
-    for _ in range(2500):
-        q = f.forecast(mu=0.1)  # the truth is 0.7
-        assert q.c == 0
-        assert 0 <= q.mu <= 1
-        f.settle(q, int(draw.random() < 0.7), stake=1.0)
-    assert f.forecast(mu=0.1).mu == pytest.approx(0.7, abs=0.05)
-    # Theorem C with R = 2.5 (c_range is 0 … 0.5), K = 51
-    assert abs(f.statement().mean_loss) <= 2 * (1 / 51 + 51 / 2500) * 1.25
-    with pytest.raises(mw.StakeRefused, match="must not be negative on a one-sided forecast; got -1.0"):
-        f.stake(f.forecast(mu=0.1), -1.0)
-
-
-@pytest.mark.parametrize("truth", [0, 1])
-def test_one_sided_keeps_its_targets_in_range_also_where_the_ask_is_clipped(truth: int) -> None:
-    f = mw.InsuredForecaster(None, mw.NaiveBestResponse(), max_stake=1, one_sided=True, c_range=(0.0, 0.5))
-    for _ in range(50):
-        f.settle(f.forecast(mu=0.5, c_hat=0.5), truth, stake=1.0)
-    for _ in range(50):
-        f.settle(f.forecast(mu=0.0 if truth else 1.0, c_hat=0.25), 1 - truth, stake=1.0)
-    assert -1.5 <= f.corrections[0].propose().lam <= 1.0
-
-
-def test_classes_are_binary_bets_of_their_own() -> None:
-    draw = np.random.default_rng(0)
-    mu = np.array([0.2, 0.3, 0.5])
-    f = mw.InsuredForecaster(None, mw.NaiveBestResponse(), max_stake=1, classes=3)
-    alone = [mw.InsuredForecaster(None, mw.NaiveBestResponse(), max_stake=1) for _ in range(3)]
-    for _ in range(200):
-        q = f.forecast(mu=mu, c_hat=0.4)
-        y = int(draw.integers(3))
-        g = draw.uniform(0, 1, 3) * np.where(np.arange(3) == y, 1, -1)  # they know better: no c falls below 0
-        (paid,) = f.settle(q, y, stake=g)
-        apart = []
-        for k, one in enumerate(alone):
-            qk = one.forecast(mu=mu[k], c_hat=0.4)
-            assert (qk.mu, qk.c) == (q.mu[k], q.c[k])
-            apart += one.settle(qk, int(y == k), stake=g[k])
-        assert paid == pytest.approx(sum(apart))
-        assert paid == pytest.approx(mw.multiclass.payment(g, y, q.mu, q.c))
-
-
-def test_classes_never_publish_a_negative_c_and_lose_no_more_for_it() -> None:
-    f = mw.InsuredForecaster(None, mw.DeterministicSwap(11), max_stake=1, classes=2)
-    for _ in range(200):  # agents who are always wrong: exact mode would pay them to go on
-        q = f.forecast(mu=[0.5, 0.5])
-        assert np.all(q.c >= 0)
-        f.settle(q, 0, stake=[-1.0, 1.0])
-    assert f.statement().total_loss < 0
-
-
-def test_classes_cap_each_class() -> None:
-    f = mw.InsuredForecaster(max_stake=10, classes=3)
-    q = f.forecast(mu=[0.2, 0.3, 0.5])
-    f.stake(q, [10, -10, 0])
-    with pytest.raises(
-        mw.StakeRefused, match=r"stake 1.0 on class 0 is over the cap of 10.0 per forecast: 0.0 is left"
-    ):
-        f.stake(q, [1, 0, 0])
-    f.stake(q, [0, 0, 3])
-    with pytest.raises(ValueError, match=r"stake must have shape \(3,\); got \(\)"):
-        f.stake(q, 1.0)
-    with pytest.raises(ValueError, match="one of 0 … 2; got 3"):
-        f.settle(q, 3)
-    assert f.statement().open_exposure == pytest.approx(
-        max(sum(mw.multiclass.payment(g, y, q.mu, q.c) for g in ([10, -10, 0], [0, 0, 3])) for y in range(3))
-    )
-    with pytest.raises(ValueError, match="sum of mu"):
-        f.forecast(mu=[0.2, 0.3, 0.6])
-    with pytest.raises(ValueError, match="must hold 3 classes"):
-        f.forecast(mu=[0.5, 0.5])
 
 
 def test_opposite_stakes_on_a_negative_c_earn_money_and_the_statement_says_so() -> None:

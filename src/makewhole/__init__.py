@@ -17,7 +17,14 @@ from makewhole.corrections import (
 from makewhole.decisions import Forecast, Plan, decide, insure
 from makewhole.insured import InsuredForecaster
 from makewhole.protocol import Chance, Record, Replay, play
-from makewhole.statements import ForecastClosed, Refusal, StakeRefused, Statement, UnknownForecast
+from makewhole.statements import (
+    ConservationError,
+    ForecastClosed,
+    Refusal,
+    StakeRefused,
+    Statement,
+    UnknownForecast,
+)
 
 if TYPE_CHECKING:
     from makewhole import checks, plots
@@ -27,6 +34,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BacktestResult",
     "Chance",
+    "ConservationError",
     "Correction",
     "DeterministicSwap",
     "Forecast",

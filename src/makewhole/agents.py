@@ -174,7 +174,7 @@ class PhaseDoubling:
         """Bet with the outcome in even phases, against it in odd ones."""
         self._round += 1
         up = self._round.bit_length() % 2 == 1
-        return Decision(None, _towards(up, self.knows(), self.size))
+        return Decision(None, _towards(forecast, up, self.knows(), self.size))
 
 
 class Pusher:
@@ -195,7 +195,7 @@ class Pusher:
 
     def act(self, forecast: Forecast) -> Decision:
         """Bet so that the forecast misses its balance by as much as it can."""
-        return Decision(None, _towards(bool(forecast.c <= self.middle), self.knows(), self.size))
+        return Decision(None, _towards(forecast, bool(forecast.c <= self.middle), self.knows(), self.size))
 
 
 class DrawReader:
@@ -233,7 +233,7 @@ class DrawReader:
         up = not (at_beta and self._credits < self._wanted)
         self._credits += at_beta
         outcome = self.knows()
-        stake = _towards(up, outcome, self.size)
+        stake = _towards(forecast, up, outcome, self.size)
         mine.observe(seen, (1 if up else -1) * abs(outcome - forecast.mu), 1.0)
         return Decision(None, stake)
 
@@ -258,9 +258,11 @@ class Random:
         return Decision(None, arguments.plain(self._draw.uniform(lowest, self.size, np.shape(forecast.mu))))
 
 
-def _towards(up: bool, outcome: int, size: float) -> float:
-    """The stake that makes b·(y − μ) positive, or negative."""
-    return size if up == bool(outcome) else -size
+def _towards(forecast: Forecast, up: bool, outcome: int, size: float) -> float:
+    """The stake that makes b·(y − μ) positive, or negative; 0 where that side is not taken."""
+    if up == bool(outcome):
+        return size
+    return 0.0 if forecast.one_sided else -size
 
 
 def _best_stake(forecast: Forecast, truth: Any, size: float) -> Any:

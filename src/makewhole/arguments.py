@@ -39,7 +39,12 @@ def numbers(name: str, value: Any) -> Floats:
         ) from None
     if given.dtype.kind not in "biuf" and not (given.dtype.kind == "O" and _all_real(given)):
         raise TypeError(f"{name} must be a number or an array of numbers; got {value!r}")
-    array = given.astype(np.float64)
+    if np.ma.isMaskedArray(value) and np.ma.is_masked(value):
+        raise ValueError(f"{name} must not have masked entries; got {value!r}")
+    try:
+        array = given.astype(np.float64)
+    except OverflowError:
+        raise ValueError(f"{name} must be finite; got an integer beyond all floats") from None
     reject(name, array, ~np.isfinite(array), "must be finite")
     return array
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -14,6 +15,7 @@ from makewhole.arguments import Floats
 from makewhole.corrections import Correction, DeterministicSwap
 from makewhole.corrections._kernels import compiled_replay, make_replay
 from makewhole.corrections.base import Stepped
+from makewhole.jit import call
 from makewhole.logs import CHUNK, Chunk, Log
 
 CURVE_POINTS = 2000
@@ -168,7 +170,7 @@ class _Run:
     def _loop(self) -> Callable[..., None]:
         if self.stepped is not None:
             kind = type(self.stepped)
-            return compiled_replay(kind._propose, kind._observe)
+            return functools.partial(call, compiled_replay(kind._propose, kind._observe))
         correction = self.correction
 
         def propose(*_: Any) -> tuple[float, Any]:

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from makewhole import saving
+from makewhole import arguments, saving
 from makewhole.corrections import Proposal
 from makewhole.decisions import Forecast
 from makewhole.forecasters import SparseRow
+
+# Kinds of feature rows that are saved under their name.
+_ROWS = {"SparseRow": SparseRow}
 
 # One binary bet within a forecast, the event itself or one of its classes: what was published, what the
 # target is measured from, and what the correction needs to credit the outcome.
@@ -60,9 +63,14 @@ class OpenForecast:
     def to_plain(self, *, keep_x: bool) -> dict[str, Any]:
         """As plain data; the features only where there is a base that will learn from them."""
         number = self.forecast.id
+        strange = [p for *_, p in self.lines if type(p) is not Proposal]
+        if strange:
+            raise TypeError(
+                f"proposals must be makewhole.Proposal to be saved while open; got {strange[0]!r}"
+            )
         return {
             "id": number,
-            "x": saving.encode(f"x of open forecast {number}", self.x) if keep_x else None,
+            "x": saving.encode(f"x of open forecast {number}", self.x, _ROWS) if keep_x else None,
             "said": self.said,
             "lines": [[mu, c, origin, list(proposal)] for mu, c, origin, proposal in self.lines],
             "stakes": self.stakes,
@@ -73,9 +81,27 @@ class OpenForecast:
         """What `to_plain` was taken of."""
         lines = [(mu, c, origin, Proposal(*p)) for mu, c, origin, p in saved["lines"]]
         forecast = published(lines, saved["id"], classes, one_sided)
-        x = saving.decode(saved["x"], {"SparseRow": SparseRow})
+        x = saving.decode(saved["x"], _ROWS)
         zero = [0.0] * len(lines)
         made = cls(forecast, x, tuple(saved["said"]), lines, [], zero, zero[:])
         for staked in saved["stakes"]:
             made.add(tuple(staked))
         return made
+
+
+def read_open(
+    entries: list[dict[str, Any]], below: int, classes: int | None, one_sided: bool, max_stake: float
+) -> dict[int, OpenForecast]:
+    """The open forecasts of a saved book by number, each checked: a file may have come from anywhere."""
+    found: dict[int, OpenForecast] = {}
+    for saved in entries:
+        number = arguments.whole("id", saved["id"], least=0)
+        if number in found or number >= below:
+            raise ValueError(f"open forecasts must have numbers of their own below {below}; got {number}")
+        entry = OpenForecast.from_plain(saved, classes, one_sided)
+        if len(entry.lines) != (classes or 1) or max(entry.grosses) > max_stake:
+            raise ValueError(
+                f"forecast {number} must have {classes or 1} lines with stakes within {max_stake}"
+            )
+        found[number] = entry
+    return found

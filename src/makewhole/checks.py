@@ -52,9 +52,8 @@ def check_correction(make: Callable[[], Correction]) -> None:
 
 def _targets() -> list[tuple[float, float]]:
     draw = np.random.default_rng(0)
-    return [
-        (float(x), float(w)) for x, w in zip(draw.uniform(-1, 1, 200), draw.uniform(0, 1, 200), strict=True)
-    ]
+    xs, ws = draw.uniform(-1.5, 1, 2000), draw.uniform(0, 1, 2000)
+    return list(zip(xs.tolist(), ws.tolist(), strict=True))
 
 
 def _feed(correction: Correction, pairs: list[tuple[float, float]]) -> list[float]:
@@ -90,12 +89,24 @@ def _is_reproducible(make: Callable[[], Correction]) -> None:
 def _survives_a_round_trip(correction: Correction) -> None:
     pairs = _targets()
     _feed(correction, pairs[:100])
-    text = json.dumps(correction.state(), allow_nan=False)
+    state = correction.state()
+    text = json.dumps(state, allow_nan=False)
+    _spoil(state)
+    _expect(json.dumps(correction.state()) == text, "state() must be a copy: changing it must change nothing")
     again = type(correction).from_state(json.loads(text))
     _expect(
         _feed(correction, pairs[100:]) == _feed(again, pairs[100:]),
         "from_state(state()) must go on as the original does, also by way of JSON",
     )
+
+
+def _spoil(value: Any) -> None:
+    """Change everything in a nest of dicts and lists that can be changed."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in list(items):
+        _spoil(inner)
+        if not isinstance(inner, (dict, list)):
+            value[key] = 0.123
 
 
 def _ignores_weight_zero(correction: Correction) -> None:
@@ -116,6 +127,7 @@ def _takes_outcomes_late(correction: Correction) -> None:
 def _refuses_nonsense(correction: Correction) -> None:
     proposal = correction.propose()
     before = json.dumps(correction.state())
+    json.dumps(list(proposal), allow_nan=False)  # an open forecast's proposal is saved with it
     for target, weight in [(math.nan, 0.5), (math.inf, 0.5), (0.5, -0.1), (0.5, 1.1), (0.5, math.nan)]:
         try:
             correction.observe(proposal, target, weight)
@@ -131,7 +143,7 @@ def _refuses_nonsense(correction: Correction) -> None:
 def check_forecaster(make: Callable[[], Any], xs: Any = None, classes: int | None = None) -> None:
     """Check a base learner (or a model that `adapt` takes), or a whole forecaster with forecast and settle.
 
-    `xs` are at least two rows of features of the kind it expects; by default None, twenty times.
+    `xs` are at least six rows of features of the kind it expects; by default None, twenty times.
 
     Examples
     --------
@@ -140,6 +152,8 @@ def check_forecaster(make: Callable[[], Any], xs: Any = None, classes: int | Non
     >>> mw.checks.check_forecaster(lambda: mw.InsuredForecaster(lambda x: 0.3, max_stake=1))
     """
     rows = [None] * 20 if xs is None else list(xs)
+    _expect(callable(make), f"give a function that makes a fresh one; got {make!r}")
+    _expect(len(rows) >= 6, f"give at least six rows of features; got {len(rows)}")
     made = make()
     if not hasattr(made, "settle"):
         _check_base(adapt(made, classes), rows, classes)
@@ -148,10 +162,13 @@ def check_forecaster(make: Callable[[], Any], xs: Any = None, classes: int | Non
 
 
 def _check_base(base: BaseForecaster, rows: list[Any], classes: int | None) -> None:
-    nothing: Any = 0.0 if classes is None else np.zeros(classes)
+    one: Any = 1.0 if classes is None else np.ones(classes)
     for t, x in enumerate(rows):
-        first, second = base.predict(x), base.predict(x)
-        _expect(_same(first, second), "predict must change nothing: asked twice, it must say the same")
+        first, *others = (base.predict(x), base.predict(rows[0]), base.predict(x), base.predict(x))
+        _expect(
+            _same(first, others[1]) and _same(first, others[2]),
+            "predict must change nothing: asked again, it must say the same",
+        )
         mu, c = (np.asarray(part, dtype=np.float64) for part in first)
         shape = () if classes is None else (classes,)
         _expect(
@@ -163,7 +180,8 @@ def _check_base(base: BaseForecaster, rows: list[Any], classes: int | None) -> N
         _expect(
             classes is None or abs(float(mu.sum()) - 1) < 1e-6, f"class probabilities must sum to 1; got {mu}"
         )
-        base.learn(x, t % (classes or 2), mu=first[0], net=nothing, gross=nothing)
+        net = one * (0.0, 0.5, -0.5)[t % 3]
+        base.learn(x, t % (classes or 2), mu=first[0], net=net, gross=np.abs(net))
 
 
 def _same(one: tuple[Any, Any], two: tuple[Any, Any]) -> bool:
@@ -176,14 +194,15 @@ def _check_whole(forecaster: Forecaster, rows: list[Any]) -> None:
         _expect(
             isinstance(forecast, Forecast), f"forecast must return a Forecast; got {type(forecast).__name__}"
         )
-        shape, size = np.shape(forecast.mu), 0.5
+        shape, cap = np.shape(forecast.mu), float(getattr(forecaster, "max_stake", 1.0))
+        size = cap * (0.5, 0.0, 0.25 if forecast.one_sided else -0.25)[t % 3]
         stake: Any = size if not shape else np.full(shape, size)
         outcome = t % (forecast.classes or 2)
         paid = forecaster.settle(forecast, outcome, stake=stake)
         hit = float(outcome) if forecast.classes is None else np.arange(forecast.classes) == outcome
         due = float(np.sum(stake * (hit - forecast.mu) - np.abs(stake) * forecast.c))
         _expect(
-            len(paid) == 1 and abs(paid[0] - due) < 1e-9,
+            len(paid) == 1 and abs(paid[0] - due) < 1e-9 * (1 + cap),
             f"settle must pay b(y−μ) − |b|c = {due}; got {paid!r}",
         )
 
@@ -201,12 +220,14 @@ def check_agent(make: Callable[[], Agent], max_stake: float = 1.0, classes: int 
     """
     agent = make()
     draw = np.random.default_rng(0)
-    for i in range(50):
+    for i in range(60):
+        one_sided = i % 3 == 2
         if classes is None:
-            mu, c = float(draw.uniform()), float(draw.uniform(-0.1, 0.5))
-            forecast = Forecast(mu, c, id=i)
+            mu, c = float(draw.uniform()), 0.0 if one_sided else float(draw.uniform(-0.1, 0.5))
+            forecast = Forecast(mu, c, i, None, one_sided)
         else:
-            forecast = Forecast(draw.dirichlet(np.ones(classes)), draw.uniform(0, 0.3, classes), i, classes)
+            c_all = np.zeros(classes) if one_sided else draw.uniform(0, 0.3, classes)
+            forecast = Forecast(draw.dirichlet(np.ones(classes)), c_all, i, classes, one_sided)
         decision = agent.act(forecast)
         _expect(isinstance(decision, Decision), f"act must return a Decision; got {type(decision).__name__}")
         stake = np.asarray(decision.stake, dtype=np.float64)
@@ -216,6 +237,10 @@ def check_agent(make: Callable[[], Agent], max_stake: float = 1.0, classes: int 
         _expect(
             bool((np.abs(stake) <= max_stake).all()), f"a stake must keep to the cap {max_stake}; got {stake}"
         )
+        _expect(
+            not one_sided or bool((stake >= 0).all()), f"on a one-sided forecast stakes are >= 0; got {stake}"
+        )
         if decision.losses is not None:
             length = len(np.asarray(decision.losses))
+            _expect(bool(np.isfinite(decision.losses).all()), f"losses must be finite; got {decision.losses}")
             _expect(length == (classes or 2), f"losses must be one per outcome; got {length}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,7 +26,7 @@ examples:
       what would it have cost to stand behind these forecasts?
 
 exit codes: 0 done; 1 the data or an argument's value does not fit (a message on stderr says what); 2 the
-command line itself is wrong; 130 interrupted.
+command line itself is wrong; 130 interrupted; 141 the reader of the output went away.
 """
 
 # What people write for a number they do not have.
@@ -36,15 +38,35 @@ _CORRECTIONS = ("none", "naive", "standard", "swap", "deterministic")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     arguments = _parser().parse_args(argv)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        # Twice, for polars raises for a Ctrl-C and Python then raises for the same one.
+        try:
+            return _run(arguments)
+        except KeyboardInterrupt:
+            return _interrupted()
+    except KeyboardInterrupt:
+        return _interrupted()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _run(arguments: argparse.Namespace) -> int:
     try:
         arguments.run(arguments)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+    except BrokenPipeError:  # whoever read our output has enough; Python must not try to flush the rest
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except (ValueError, TypeError, OSError, ModuleNotFoundError) as error:
         print(f"makewhole: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _interrupted() -> int:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    print("interrupted", file=sys.stderr)
+    return 130
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -186,12 +208,13 @@ def _correction(name: str, arguments: argparse.Namespace, frame: Any) -> mw.Corr
         return mw.StandardRegret(rate=arguments.rate)
     widths = None if arguments.c_hat is None else frame[arguments.c_hat].drop_nulls().drop_nans()
     low, high = (0.0, 0.0) if widths is None or not len(widths) else (widths.min(), widths.max())
+    rounds = max(1, len(frame) if arguments.event is None else frame[arguments.event].n_unique())
     fitted: mw.SwapRegret | mw.DeterministicSwap
     if name == "swap":
-        fitted = mw.SwapRegret.for_horizon(max(1, len(frame)), (low, high), arguments.seed)
+        fitted = mw.SwapRegret.for_horizon(rounds, (low, high), arguments.seed)
         cells = fitted.cells if arguments.cells is None else arguments.cells
         return mw.SwapRegret(cells, fitted.low, fitted.high, arguments.seed)
-    fitted = mw.DeterministicSwap.for_horizon(max(1, len(frame)), (low, high))
+    fitted = mw.DeterministicSwap.for_horizon(rounds, (low, high))
     cells = fitted.cells if arguments.cells is None else arguments.cells
     return mw.DeterministicSwap(cells, fitted.low, fitted.high)
 
@@ -208,9 +231,9 @@ def _read(path: Path, columns: list[str]) -> Any:
     polars = _need("polars")
     try:
         if kind == ".csv":  # the whole file decides a column's type: decimals may come late
-            lazy = polars.scan_csv(path, infer_schema_length=None, null_values=_MISSING)
+            lazy = polars.scan_csv(path, infer_schema_length=None, null_values=_MISSING, glob=False)
         else:
-            lazy = polars.scan_parquet(path)
+            lazy = polars.scan_parquet(path, glob=False)
         present = set(lazy.collect_schema().names())
         missing = [column for column in columns if column not in present]
         if missing:
@@ -318,4 +341,4 @@ def _print_table(results: dict[str, mw.BacktestResult], cap: float | None, figur
     console.print(table)
     console.print("Losses are the forecaster's: below zero it won.", highlight=False)
     if figure is not None:
-        console.print(f"wrote {figure}", highlight=False)
+        console.print(f"wrote {figure}", highlight=False, markup=False, soft_wrap=True)

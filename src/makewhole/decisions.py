@@ -68,10 +68,13 @@ class Forecast:
             if mu.shape[-1] != classes:
                 raise ValueError(f"mu must have {classes} classes on its last axis; got shape {mu.shape}")
             arguments.reject("c", c, c < 0, "must not be negative for classes")
-            c = np.broadcast_to(c, mu.shape) if c.ndim == 0 else c
+            if c.ndim and c.shape[-1] != classes:
+                raise ValueError(f"c must have {classes} classes on its last axis; got shape {c.shape}")
         arguments.together(mu=mu, c=c)
-        object.__setattr__(self, "mu", arguments.plain(mu))
-        object.__setattr__(self, "c", arguments.plain(c))
+        for name, array in zip(("mu", "c"), np.broadcast_arrays(mu, c), strict=True):
+            own = array.copy()
+            own.flags.writeable = False  # what is published stays as it was published
+            object.__setattr__(self, name, arguments.plain(own))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Forecast):
@@ -80,7 +83,7 @@ class Forecast:
         return mine == its and np.array_equal(self.mu, other.mu) and np.array_equal(self.c, other.c)
 
     def __hash__(self) -> int:
-        return hash((self.id, np.asarray(self.mu).tobytes()))
+        return hash((self.id, self.classes, self.one_sided))
 
     @property
     def is_interval(self) -> Any:
@@ -125,14 +128,18 @@ def insure(forecast: Forecast, losses: Any, *, max_stake: float | None = None) -
     full = _full_hedge(forecast, table, mu, c)
     lowest = 0.0 if forecast.one_sided else -cap
     stakes = np.stack([np.clip(full, lowest, cap), np.zeros_like(full)])
+    if forecast.classes and np.abs(full).max(initial=0.0) > cap:
+        stakes = np.concatenate([stakes, _capped_hedges(table, mu, c, lowest, cap)])
     totals = _totals(forecast, table, stakes, mu, c)
     worst = totals.max(axis=-1)
     # On a tie the hedge comes first: the same worst case, and certain.
     use = np.argmin(worst, axis=0)[None]
     worst = np.take_along_axis(worst, use, axis=0)[0]
     stake = _choose(stakes, use, forecast)
-    open_ = full - stake
-    spread = np.ptp(open_, axis=-1) if forecast.classes else np.abs(open_)
+    left = table - stake if forecast.classes else full - stake
+    spread = np.ptp(left, axis=-1) if forecast.classes else np.abs(left)
+    # The full hedge leaves nothing open; only rounding would say otherwise.
+    spread = np.where((full == stake).all(axis=-1) if forecast.classes else full == stake, 0.0, spread)
     return _pick(forecast, labels, table, np.argmin(worst, axis=-1), stake, worst, spread)
 
 
@@ -208,6 +215,20 @@ def _full_hedge(forecast: Forecast, table: Floats, mu: Floats, c: Floats) -> Flo
     return np.asarray(multiclass.hedge(table, mu, c, simplex=False))
 
 
+def _capped_hedges(table: Floats, mu: Floats, c: Floats, lowest: float, cap: float) -> Floats:
+    """Stakes within the cap among which is the one with the least worst case; the choices come first.
+
+    To lose at most W before the bets' cost, class y needs a stake of at least l_y − W; less is cheaper, down
+    to the cap where μ_y >= c_y and down to 0 where not. The cost is convex and piecewise linear in W, so the
+    best W is where it bends.
+    """
+    floors = np.broadcast_to(np.where(mu >= c, lowest, 0.0), table.shape)
+    least = table.max(axis=-1, keepdims=True) - cap
+    bends = np.maximum(np.concatenate([table, table - floors, least], axis=-1), least)
+    stakes = np.maximum(table[..., None, :] - bends[..., :, None], floors[..., None, :])
+    return np.moveaxis(np.minimum(stakes, cap), -2, 0)
+
+
 def _totals(forecast: Forecast, table: Floats, stakes: Floats, mu: Floats, c: Floats) -> Floats:
     """Total loss per candidate stake, row, action and outcome."""
     outcomes = np.arange(table.shape[-1])
@@ -251,4 +272,5 @@ def _pick(
 def _named(labels: list[Any], index: Any) -> Any:
     names = np.empty(len(labels), dtype=object)
     names[:] = labels
-    return np.array(names[index].tolist()) if all(isinstance(a, (int, str)) for a in labels) else names[index]
+    alike = {type(a) for a in labels} in ({int}, {str})
+    return np.array(names[index].tolist()) if alike else names[index]

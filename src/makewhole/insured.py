@@ -7,17 +7,25 @@ from __future__ import annotations
 
 import copy
 import os
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, SupportsIndex
 
 import numpy as np
 
 from makewhole import arguments, corrections, saving
-from makewhole.books import Line, OpenForecast, published
+from makewhole.books import Line, OpenForecast, published, read_open
 from makewhole.corrections import Correction, StandardRegret
 from makewhole.corrections._kernels import balance, publish
+from makewhole.corrections.base import Stepped
 from makewhole.decisions import Forecast
 from makewhole.forecasters import adapt
-from makewhole.statements import ConservationError, ForecastClosed, StakeRefused, Statement, UnknownForecast
+from makewhole.statements import (
+    ConservationError,
+    ForecastClosed,
+    Refusal,
+    StakeRefused,
+    Statement,
+    UnknownForecast,
+)
 
 _KIND, _VERSION = "makewhole.insured", 1
 # After so many settled forecasts without a stake the statement speaks up.
@@ -40,7 +48,8 @@ class InsuredForecaster:
     A book that nobody trades on is balanced, too: where c is so wide that nobody stakes, nothing is learned
     and nothing changes. The statement says so when it goes on for long.
 
-    It belongs to one thread at a time. When a call raises, nothing has changed.
+    It belongs to one thread at a time. When a call raises, nothing has changed. (Only a base or a correction
+    of your own that itself breaks down half-way in learning may have learned.)
 
     Parameters
     ----------
@@ -126,13 +135,13 @@ class InsuredForecaster:
         quoted, _, _ = self._quote(copy.deepcopy(self.corrections), x, mu, c_hat)
         return Forecast(quoted.mu, quoted.c, None, quoted.classes, quoted.one_sided, quoted.simplex)
 
-    def stake(self, forecast: Forecast | int, stake: Any) -> int:
+    def stake(self, forecast: Forecast | SupportsIndex, stake: Any) -> int:
         """Place a bet; returns its place among the payments. Over the cap it is refused whole."""
         open_ = self._find(forecast)
-        open_.add(self._accepted(open_, stake))
+        open_.add(self._accepted(open_.grosses, stake))
         return len(open_.stakes) - 1
 
-    def settle(self, forecast: Forecast | int, outcome: Any, stake: Any = None) -> list[float]:
+    def settle(self, forecast: Forecast | SupportsIndex, outcome: Any, stake: Any = None) -> list[float]:
         """Pay every bet on a forecast, and learn; returns what each agent receives, in order of staking.
 
         With `stake`, one last bet is placed first.
@@ -140,7 +149,7 @@ class InsuredForecaster:
         open_ = self._find(forecast)
         y = self._outcome(outcome)
         if stake is not None:
-            open_ = open_.with_stake(self._accepted(open_, stake))
+            open_ = open_.with_stake(self._accepted(open_.grosses, stake))
         payments = [0.0] * len(open_.stakes)
         loss, negative, lessons = 0.0, False, []
         for k, (mu, c, origin, proposal) in enumerate(open_.lines):
@@ -153,12 +162,10 @@ class InsuredForecaster:
             negative |= c < 0
             lessons.append((proposal, target, weight))
         turnover = sum(open_.grosses)
-        if not abs(sum(payments) - loss) <= 1e-9 * (turnover + abs(loss)):
+        if not abs(sum(payments) - loss) <= 1e-9 * (turnover + abs(loss)) + 1e-300:
             raise ConservationError(f"payments add up to {sum(payments)!r}, the loss is {loss!r}")
         self._teach(open_, y)
-        for correction, (proposal, target, weight) in zip(self.corrections, lessons, strict=True):
-            if weight:
-                correction.observe(proposal, target, weight)
+        self._correct(lessons)
         del self._open[open_.forecast.id]  # type: ignore[arg-type]  # what is open has a number
         self._rounds += 1
         self._bets += len(payments)
@@ -168,7 +175,7 @@ class InsuredForecaster:
         self._idle = 0 if turnover else self._idle + 1
         return payments
 
-    def void(self, forecast: Forecast | int) -> None:
+    def void(self, forecast: Forecast | SupportsIndex) -> None:
         """Call a forecast off: nobody pays, nothing is learned."""
         open_ = self._find(forecast)
         del self._open[open_.forecast.id]  # type: ignore[arg-type]  # what is open has a number
@@ -256,7 +263,7 @@ class InsuredForecaster:
             raise ValueError(f"mu and c_hat must hold {self.classes} classes; got shape {vector.shape}")
         return tuple(vector.tolist()), tuple(np.broadcast_to(width, vector.shape).tolist())
 
-    def _find(self, forecast: Forecast | int) -> OpenForecast:
+    def _find(self, forecast: Forecast | SupportsIndex) -> OpenForecast:
         number: Any = forecast.id if isinstance(forecast, Forecast) else forecast
         if isinstance(number, np.integer):
             forecast = number = int(number)
@@ -269,8 +276,12 @@ class InsuredForecaster:
             raise ForecastClosed(f"forecast {number} was settled or voided before")
         raise UnknownForecast(f"no such forecast was made here; got {forecast!r}")
 
-    def _accepted(self, open_: OpenForecast, stake: Any) -> tuple[float, ...]:
-        """The stake as one number per line, if it is taken."""
+    def check_stake(self, stake: Any) -> None:
+        """Raise what staking this on a fresh forecast would raise."""
+        self._accepted([0.0] * len(self.corrections), stake)
+
+    def _accepted(self, grosses: list[float], stake: Any) -> tuple[float, ...]:
+        """The stake as one number per line, if it is taken on top of what is there."""
         if type(stake) is float and -np.inf < stake < np.inf and self.classes is None:
             staked: tuple[float, ...] = (stake,)
         else:
@@ -282,8 +293,8 @@ class InsuredForecaster:
         for k, b in enumerate(staked):
             if self.one_sided and b < 0:
                 raise StakeRefused(f"stakes must not be negative on a one-sided forecast; got {b}", 0.0)
-            if open_.grosses[k] + abs(b) > self.max_stake:
-                left, where = self.max_stake - open_.grosses[k], f" on class {k}" if self.classes else ""
+            if grosses[k] + abs(b) > self.max_stake:
+                left, where = self.max_stake - grosses[k], f" on class {k}" if self.classes else ""
                 message = f"stake {b}{where} is over the cap of {self.max_stake} per forecast: {left} is left"
                 raise StakeRefused(message, left)
         return staked
@@ -298,6 +309,19 @@ class InsuredForecaster:
         if value.ndim:
             raise ValueError(f"outcome must be one number; got shape {value.shape}")
         return int(value)
+
+    def _correct(self, lessons: list[tuple[Any, float, float]]) -> None:
+        """All corrections learn, or none: ours take every lesson, somebody else's may refuse one."""
+        ours = all(isinstance(c, Stepped) for c in self.corrections)
+        before = None if ours else copy.deepcopy(self.corrections)
+        try:
+            for correction, (proposal, target, weight) in zip(self.corrections, lessons, strict=True):
+                if weight:
+                    correction.observe(proposal, target, weight)
+        except BaseException:
+            if before is not None:
+                self.corrections = before
+            raise
 
     def _teach(self, open_: OpenForecast, y: int) -> None:
         if self.base is None:
@@ -324,7 +348,7 @@ class InsuredForecaster:
                 "one_sided": self.one_sided,
                 "classes": self.classes,
             },
-            "corrections": [{"type": type(c).__name__, "state": c.state()} for c in self.corrections],
+            "corrections": [{"type": corrections.name_of(c), "state": c.state()} for c in self.corrections],
             "base": self.base is not None,
             "open": [o.to_plain(keep_x=self.base is not None) for o in self._open.values()],
             "next": self._next,
@@ -346,12 +370,14 @@ class InsuredForecaster:
             return cls._restored(content, base, correction)
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise ValueError(f"{path} is damaged: {error!r}") from error
+        except (ValueError, Refusal) as error:
+            raise ValueError(f"{path} cannot be loaded: {error}") from None
 
     @classmethod
     def _restored(cls, content: dict[str, Any], base: Any, correction: type[Correction] | None) -> Self:
         restored = []
         for saved in content["corrections"]:
-            kind = correction or getattr(corrections, saved["type"], None)
+            kind = correction or corrections.by_name(saved["type"])
             if kind is None:
                 raise ValueError(
                     f"pass correction=, the class {saved['type']!r}: it is not one of makewhole's"
@@ -361,10 +387,12 @@ class InsuredForecaster:
             raise ValueError("pass base=: this forecaster was saved with one, and it is saved by its owner")
         settings = content["settings"]
         made = cls(base, restored[0], **(settings | {"c_range": tuple(settings["c_range"])}))
+        if len(restored) != len(made.corrections):
+            raise ValueError(f"there must be {len(made.corrections)} corrections; got {len(restored)}")
         made.corrections = restored
-        for saved in content["open"]:
-            made._open[saved["id"]] = OpenForecast.from_plain(saved, made.classes, made.one_sided)
-        made._next = content["next"]
-        made._rounds, made._voided, made._bets, made._negative, made._idle = content["counts"]
-        made._turnover, made._total = content["sums"]
+        made._next = arguments.whole("next", content["next"], least=0)
+        made._open = read_open(content["open"], made._next, made.classes, made.one_sided, made.max_stake)
+        counts = [arguments.whole("counts", n, least=0) for n in content["counts"]]
+        made._rounds, made._voided, made._bets, made._negative, made._idle = counts
+        made._turnover, made._total = arguments.numbers("sums", content["sums"]).tolist()
         return made

@@ -12,6 +12,9 @@ from typing import Any
 _REORDER = {"reassoc", "nsz", "contract"}
 
 
+_compiled: list[Any] = []
+
+
 def jit(
     function: Callable[..., Any], *helpers: Callable[..., Any], reorder: tuple[Callable[..., Any], ...] = ()
 ) -> Callable[..., Any]:
@@ -31,8 +34,21 @@ def jit(
         compiled = numba.njit(cache=True, error_model="numpy")(function)
     except RuntimeError:  # neither the package's folder nor the home directory can be written
         compiled = numba.njit(error_model="numpy")(function)
+    _compiled.append(compiled)
     result: Callable[..., Any] = compiled
     return result
+
+
+def call(compiled: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a compiled function; where its cache cannot be written or read (a full disk), do without."""
+    try:
+        return compiled(*arguments)
+    except (OSError, EOFError):  # compiled code opens no files: this came before it ran
+        from numba.core.caching import NullCache
+
+        for one in _compiled:
+            one._cache = NullCache()
+        return compiled(*arguments)
 
 
 def fingerprint(*modules: ModuleType) -> int:

@@ -37,6 +37,7 @@ class Log:
         self.order: Any = None
         self._whole: dict[str, Floats] = {}
         self._blocks: dict[str, tuple[int, Floats]] = {}
+        self._gaps = 0  # rows left out before the chunks are cut
         if self.rows == 0:
             raise ValueError("frame must have rows; got an empty one")
         for name in ("mu", "outcome", "stake", "c_hat"):
@@ -51,18 +52,22 @@ class Log:
             self._sort_by_event()
 
     def _sort_by_event(self) -> None:
-        """Bring the rows of an event together, events in order of first appearance."""
-        values = self.frame["event"].to_numpy()
-        missing = self.frame["event"].null_count()
-        if missing:
-            raise ValueError(f"event={self.names['event']!r} must not be missing; got {missing} such rows")
-        _, first, code = np.unique(values, return_index=True, return_inverse=True)
+        """Bring the rows of an event together, events in order of their first row that counts."""
+        series = self.frame["event"]
+        values = series.to_numpy()
+        gaps = series.null_count() or (values.dtype.kind == "f" and int(np.isnan(values).sum()))
+        if gaps:
+            raise ValueError(f"event={self.names['event']!r} must not be missing; got {gaps} such rows")
+        self._whole = {name: _floats(self.frame[name]) for name in self._numeric}
+        whole = ~np.logical_or.reduce([np.isnan(column) for column in self._whole.values()])
+        kept = np.flatnonzero(whole)
+        _, first, code = np.unique(values[kept], return_index=True, return_inverse=True)
         rank = np.empty(len(first), dtype=np.int64)
         rank[np.argsort(first)] = np.arange(len(first))
-        self.rounds = len(first)
-        self.event = rank[code.ravel()]
-        self.order = np.argsort(self.event, kind="stable")
-        self.event = self.event[self.order]
+        event = rank[code.ravel()]
+        by_event = np.argsort(event, kind="stable")
+        self.rounds, self.event, self.order = len(first), event[by_event], kept[by_event]
+        self._gaps = self.rows - len(kept)
 
     def c_range(self) -> tuple[float, float]:
         """Where ĉ lies, in this log."""
@@ -76,13 +81,11 @@ class Log:
 
     def largest(self) -> float:
         """The largest gross stake on one forecast; 1 if nothing was staked."""
-        found = max(float(chunk.columns[4].max(initial=0.0)) for chunk in self.chunks(np.inf))
+        found = max((float(chunk.columns[4].max(initial=0.0)) for chunk in self.chunks(np.inf)), default=0.0)
         return found or 1.0
 
     def _numbers(self, name: str, part: Any) -> Floats:
         if not isinstance(part, slice):
-            if name not in self._whole:
-                self._whole[name] = _floats(self.frame[name])
             gathered: Floats = self._whole[name][part]
             return gathered
         block = part.start // _BLOCK
@@ -93,11 +96,11 @@ class Log:
 
     def chunks(self, cap: float) -> Iterator[Chunk]:
         """Hand out the log, a few thousand forecasts at a time, every row checked."""
-        self.missing = 0
-        start = 0
-        while start < self.rows:
-            stop = min(start + CHUNK, self.rows)
-            if self.order is not None and stop < self.rows:  # don't cut an event in two
+        self.missing = self._gaps
+        start, end = 0, self.rows if self.order is None else len(self.order)
+        while start < end:
+            stop = min(start + CHUNK, end)
+            if self.order is not None and stop < end:  # don't cut an event in two
                 stop = int(np.searchsorted(self.event, self.event[stop - 1], side="right"))
             yield self._chunk(start, stop, cap)
             start = stop
@@ -106,11 +109,10 @@ class Log:
         place: Any = slice(start, stop) if self.order is None else self.order[start:stop]
         columns = [self._numbers(name, place) for name in self._numeric]
         code = None if self.order is None else self.event[start:stop]
-        if any(np.isnan(column.min()) for column in columns):
+        if code is None and any(np.isnan(column.min()) for column in columns):
             keep = ~np.logical_or.reduce([np.isnan(column) for column in columns])
             self.missing += int(np.count_nonzero(~keep))
-            place = np.arange(start, stop)[keep] if code is None else place[keep]
-            code = None if code is None else code[keep]
+            place = np.arange(start, stop)[keep]
             columns = [column[keep] for column in columns]
         mu, y, b, *rest = columns
         width = rest[0] if rest else self._no_width[: len(mu)] if len(mu) <= CHUNK else np.zeros(len(mu))
@@ -147,6 +149,11 @@ class Log:
 
     def _check_cap(self, chunk: Chunk, cap: float) -> None:
         gross = chunk.columns[4]
+        if not gross.max(initial=0.0) < np.inf:
+            at = int(np.argmax(~np.isfinite(gross)))
+            raise ValueError(
+                f"the gross stake of a forecast must be finite; got {gross[at]} for the {at}th here"
+            )
         if gross.max(initial=0.0) > cap:
             worst = int(np.argmax(gross > cap))
             first = worst if chunk.forecast is None else int(np.argmax(chunk.forecast == worst))

@@ -10,8 +10,8 @@ import numpy as np
 from makewhole.backtest import BacktestResult, Curve
 
 # Okabe & Ito's colours, told apart by the colour-blind; each with a dash of its own, for print in grey.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), "-")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), "-")
 
 
 class LossDisplay:
@@ -49,7 +49,7 @@ class LossDisplay:
             # No pyplot: nothing global is opened that somebody would have to close.
             ax = Figure(figsize=(7.5, 4.5), layout="constrained").subplots()
         for i, (label, curve) in enumerate(self.curves.items()):
-            style = {"color": _COLOURS[i % len(_COLOURS)], "linestyle": _DASHES[i % len(_DASHES)]}
+            style = {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)]}
             ax.plot(curve.round, curve.mean_loss, label=label, linewidth=1.8, **style)
         ax.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
         ax.set_xlabel("forecasts")

@@ -107,7 +107,7 @@ class Record:
     @property
     def total_loss(self) -> float:
         """What the forecaster lost."""
-        return float(sum(row[5] for row in self._rows))
+        return float(np.cumsum([row[5] for row in self._rows])[-1]) if self._rows else 0.0
 
     @property
     def mean_loss(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 from collections.abc import Mapping
@@ -15,15 +16,19 @@ import numpy as np
 def write(path: str | os.PathLike[str], *, kind: str, version: int, content: Any) -> None:
     """Write the document beside `path`, force it to disk, and only then give it its name."""
     text = json.dumps({"kind": kind, "version": version, "content": content}, allow_nan=False)
-    target = Path(path).absolute()
-    draft = target.with_name(f".{target.name}.{os.urandom(8).hex()}.draft")
+    target = Path(path).resolve()  # through a link, to the file itself
+    mode = target.stat().st_mode & 0o777 if target.exists() else None
+    draft = target.with_name(f".{os.urandom(8).hex()}.draft")
     try:
-        with draft.open("x", encoding="utf-8") as file:
+        # Nobody may read the draft of a file that is not theirs to read.
+        with open(
+            draft, "x", encoding="utf-8", opener=functools.partial(os.open, mode=mode or 0o666)
+        ) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():
-            draft.chmod(target.stat().st_mode & 0o777)
+        if mode is not None:
+            draft.chmod(mode)
         draft.replace(target)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
@@ -41,7 +46,7 @@ def read(path: str | os.PathLike[str], *, kind: str, version: int) -> Any:
     """Read a document of this kind and version, or say what the file is instead."""
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is not a {kind} file: {error}") from None
     if not isinstance(document, dict) or document.get("kind") != kind:
         raise ValueError(f"{path} is not a {kind} file")
@@ -49,27 +54,33 @@ def read(path: str | os.PathLike[str], *, kind: str, version: int) -> Any:
         raise ValueError(
             f"{path} has version {document.get('version')!r} of {kind}; this release reads {version}"
         )
+    if "content" not in document:
+        raise ValueError(f"{path} is damaged: it has no content")
     return document["content"]
 
 
-def encode(name: str, value: Any) -> Any:
-    """Turn features into plain data: numbers, text, lists, tuples, dicts, arrays, named tuples of those."""
+def encode(name: str, value: Any, named: Mapping[str, Any]) -> Any:
+    """Turn features into plain data: numbers, text, lists, tuples, dicts, arrays, and tuples in `named`."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
         return float(value) if np.isfinite(value) else {"float": repr(float(value))}
-    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufU":
+    if (
+        isinstance(value, (np.ndarray, np.generic))
+        and value.dtype.kind in "biufU"
+        and value.dtype != np.longdouble
+    ):
         return {
-            "array": [encode(name, v) for v in np.ravel(value).tolist()],
+            "array": [encode(name, v, named) for v in np.ravel(value).tolist()],
             "shape": value.shape,
             "type": value.dtype.str,
         }
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return {"named": type(value).__name__, "fields": [encode(name, v) for v in value]}
-    if isinstance(value, (list, tuple)):
-        return {type(value).__name__: [encode(name, v) for v in value]}
+    if isinstance(value, tuple) and type(value).__name__ in named:
+        return {"named": type(value).__name__, "fields": [encode(name, v, named) for v in value]}
+    if type(value) in (list, tuple):
+        return {type(value).__name__: [encode(name, v, named) for v in value]}
     if isinstance(value, Mapping):
-        return {"dict": [[encode(name, k), encode(name, v)] for k, v in value.items()]}
+        return {"dict": [[encode(name, k, named), encode(name, v, named)] for k, v in value.items()]}
     raise TypeError(
         f"{name} must be plain data to be saved (numbers, text, lists, tuples, dicts, NumPy arrays); "
         f"got {type(value).__name__}. Settle or void it first, or forecast from plain data"

@@ -1,6 +1,6 @@
 """Corrections: how λ is adapted so that c = ĉ + λ balances the books. One file each."""
 
-from makewhole.corrections.base import Correction, Proposal
+from makewhole.corrections.base import Correction, Proposal, Stepped
 from makewhole.corrections.deterministic_swap import DeterministicSwap
 from makewhole.corrections.naive import NaiveBestResponse
 from makewhole.corrections.none import NoCorrection
@@ -16,3 +16,20 @@ __all__ = [
     "StandardRegret",
     "SwapRegret",
 ]
+
+_OURS: dict[str, type[Stepped]] = {
+    kind.__name__: kind
+    for kind in (DeterministicSwap, NaiveBestResponse, NoCorrection, StandardRegret, SwapRegret)
+}
+
+
+def name_of(correction: Correction) -> str:
+    """One of ours by its bare name; anybody else's by where it lives, so that none passes for ours."""
+    kind: type = type(correction)
+    return kind.__name__ if _OURS.get(kind.__name__) is kind else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def by_name(name: str) -> type[Correction] | None:
+    """The class of one of ours."""
+    kind: type[Correction] | None = _OURS.get(name)
+    return kind

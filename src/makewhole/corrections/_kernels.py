@@ -94,11 +94,13 @@ def edge(low: float, step: float, k: int) -> float:
 
 def cell_of(low: float, step: float, per_unit: float, cells: int, x: float) -> int:
     """Find the half-open cell that holds x; the outermost cells are open-ended."""
-    cell = int((x - low) * per_unit)
-    if cell < 0:
+    place = (x - low) * per_unit
+    if place < 0.0:
         cell = 0
-    elif cell >= cells:
+    elif place >= cells:
         cell = cells - 1
+    else:
+        cell = int(place)
     # The multiplication may round across an edge; the edges decide.
     if cell > 0 and x < edge(low, step, cell):
         return cell - 1

@@ -23,6 +23,10 @@ class CellCorrection(Stepped):
         if not self.low <= 0.0 <= self.high or self.low == self.high:
             raise ValueError(f"[low, high] must hold 0 and more; got [{low!r}, {high!r}]")
         self._step = (self.high - self.low) / self._cells
+        if not 1e-300 < self._step < 1e300:
+            raise ValueError(
+                f"[low, high] must be neither that narrow nor that wide; got [{low!r}, {high!r}]"
+            )
         midpoints = [(a + b) / 2 for a, b in pairwise(self.edges)]
         self._values = [0.0] * (2 * cells) + midpoints + [self.low, self._step, 1 / self._step]
         home = self.cell_of(0.0)

@@ -8,6 +8,7 @@ import numpy as np
 
 from makewhole import arguments
 from makewhole.arguments import Floats
+from makewhole.jit import call
 
 
 class SparseRow(NamedTuple):
@@ -111,7 +112,7 @@ class TwoLayerLearner:
         """μ̂ and ĉ for one row."""
         from makewhole.forecasters._kernels import compiled
 
-        mu, c = compiled().predict(self._nets, self._settings, *self._row(x), self._active)
+        mu, c = call(compiled().predict, self._nets, self._settings, *self._row(x), self._active)
         self._still_finite(mu, c)
         return mu, c
 
@@ -124,9 +125,16 @@ class TwoLayerLearner:
         row = self._row(x)
         if outcome not in (0, 1):
             raise ValueError(f"outcome must be 0 or 1; got {outcome!r}")
+        if not (np.isfinite(net) and np.isfinite(gross) and gross >= 0):
+            raise ValueError(f"net and gross must be finite, and gross at least 0; got {net!r}, {gross!r}")
         mu_hat = self.predict(x)[0] if mu is None else float(mu)
-        compiled().learn(
-            self._nets, self._settings, *row, self._active, (float(outcome), mu_hat, float(net), float(gross))
+        call(
+            compiled().learn,
+            self._nets,
+            self._settings,
+            *row,
+            self._active,
+            (float(outcome), mu_hat, float(net), float(gross)),
         )
 
     def run(self, rows: Any, outcome: Any, net: Any = 0.0, gross: Any = None) -> tuple[Floats, Floats]:
@@ -143,7 +151,7 @@ class TwoLayerLearner:
         table = self._rows(rows, len(y))
         mu, c = np.empty(len(y)), np.empty(len(y))
         columns = (y, np.ascontiguousarray(B), np.ascontiguousarray(A))
-        compiled().run(self._nets, self._settings, table, columns, self._active, mu, c)
+        call(compiled().run, self._nets, self._settings, table, columns, self._active, mu, c)
         if len(y):
             self._still_finite(mu[-1], c[-1])
         return mu, c
