@@ -127,10 +127,9 @@ def test_a_capped_hedge_of_classes_is_the_best_there_is(seed: int, cap: float, o
 def test_what_is_left_open_on_classes_is_a_range_not_a_size() -> None:
     forecast = mw.Forecast([0.3, 0.3, 0.4], [0.0, 0.0, 0.0], classes=3, one_sided=True)
     plan = mw.insure(forecast, {"go": (-3.0, 0.0, 3.0)}, max_stake=0.5)
-    totals = [
-        l - mw.multiclass.payment(plan.stake, y, forecast.mu, forecast.c) for y, l in enumerate((-3, 0, 3))
-    ]
-    assert plan.spread == pytest.approx(max(totals) - min(totals))
+    paid = [mw.multiclass.payment(plan.stake, y, forecast.mu, forecast.c) for y in range(3)]
+    totals = np.array([-3.0, 0.0, 3.0]) - paid
+    assert plan.spread == pytest.approx(np.ptp(totals))
 
 
 def test_one_probability_with_many_widths_is_many_forecasts() -> None:

@@ -172,7 +172,7 @@ def test_a_name_like_ours_does_not_pass_for_ours(tmp_path: Path) -> None:
 
 
 def test_what_could_not_be_loaded_is_not_saved(tmp_path: Path) -> None:
-    point = namedtuple("point", "a b")  # noqa: PYI024 - as people make them
+    point = namedtuple("point", "a b")
     f = mw.InsuredForecaster(lambda x: 0.5, max_stake=1)
     f.forecast(point(1, 2))
     with pytest.raises(TypeError, match="x of open forecast 0 must be plain data"):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import makewhole as mw
+from makewhole.cli_study import add_parser as add_study_parser
 
 _ABOUT = """\
 makewhole turns a forecast into a promise: whoever stakes a fair bet b on a forecast (mu, c) receives
@@ -24,6 +25,8 @@ examples:
       which action, which stake, and what it will cost, for certain
   makewhole backtest log.csv --mu p --outcome y --stake amount --figure loss.png
       what would it have cost to stand behind these forecasts?
+  makewhole study flights
+      the paper's airline, on real flights: its figures, and which of its claims hold
 
 exit codes: 0 done; 1 the data or an argument's value does not fit (a message on stderr says what); 2 the
 command line itself is wrong; 130 interrupted; 141 the reader of the output went away.
@@ -95,6 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     backtest.add_argument("file", type=Path, help="a .csv or .parquet file")
     _backtest_options(backtest)
     backtest.set_defaults(run=_backtest)
+    add_study_parser(commands)
     return parser
 
 

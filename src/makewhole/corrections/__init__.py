@@ -1,5 +1,7 @@
 """Corrections: how λ is adapted so that c = ĉ + λ balances the books. One file each."""
 
+from typing import Any
+
 from makewhole.corrections.base import Correction, Proposal, Stepped
 from makewhole.corrections.deterministic_swap import DeterministicSwap
 from makewhole.corrections.naive import NaiveBestResponse
@@ -29,7 +31,6 @@ def name_of(correction: Correction) -> str:
     return kind.__name__ if _OURS.get(kind.__name__) is kind else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def by_name(name: str) -> type[Correction] | None:
+def by_name(name: str) -> type[Any] | None:
     """The class of one of ours."""
-    kind: type[Correction] | None = _OURS.get(name)
-    return kind
+    return _OURS.get(name)

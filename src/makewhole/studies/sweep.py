@@ -1,0 +1,62 @@
+"""Run many cases, on all cores or on a Dask cluster, and pick up where a stopped sweep was."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+Watch = Callable[[list[Any], int], None]
+
+
+def sweep(
+    function: Callable[..., Any],
+    cases: list[dict[str, Any]],
+    *,
+    jobs: int = -1,
+    cache: Path | None = None,
+    scheduler: str | None = None,
+    watch: Watch | None = None,
+) -> tuple[list[Any], bool]:
+    """Call `function(**case)` for every case; returns the results in order, and whether all are there.
+
+    Each result is kept by joblib's own memory in `cache`, so that what a stopped sweep has done is not done
+    again. After Ctrl-C the results so far are returned. `watch(results, total)` is called after each.
+    """
+    import joblib
+
+    cached = joblib.Memory(cache, verbose=0).cache(function) if cache else function
+    results: list[Any] = []
+    with _backend(scheduler), warnings.catch_warnings():
+        # loky replaces a worker that has grown; nothing is lost, and nobody needs to know
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
+        parallel = joblib.Parallel(n_jobs=jobs, return_as="generator")
+        running = parallel(joblib.delayed(cached)(**case) for case in cases)
+        try:
+            for result in running:
+                results.append(result)
+                if watch is not None:
+                    watch(results, len(cases))
+        except KeyboardInterrupt:
+            with contextlib.suppress(Exception, KeyboardInterrupt):
+                running.close()
+            return results, False
+    return results, True
+
+
+@contextlib.contextmanager
+def _backend(scheduler: str | None) -> Iterator[None]:
+    """Joblib's own processes, or a Dask cluster by its address."""
+    if scheduler is None:
+        yield
+        return
+    import joblib
+
+    try:
+        from distributed import Client
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("distributed is needed for --scheduler: pip install distributed") from None
+    with Client(scheduler, timeout="10s"), joblib.parallel_config(backend="dask"):
+        yield
