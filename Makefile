@@ -8,10 +8,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two runs are the same run: string hashing must not decide an order.
 export PYTHONHASHSEED := 0
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench bench-flights figures clean
 
 demo: $(VENV)/.installed
-	$(BIN)/python examples/demo.py
+	$(BIN)/makewhole study flights --out out
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest -n 2
@@ -25,6 +25,15 @@ check: $(VENV)/.installed
 
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/run.py
+
+# Needs torch, which on some machines pulls gigabytes: hence apart.
+bench-flights: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python benchmarks/bench_flights.py
+
+# Rebuilds docs/studies.md and its figures; takes MNIST and Adult from MAKEWHOLE_DATA or downloads them.
+figures: $(VENV)/.installed
+	$(BIN)/python docs/build_studies.py
 
 clean:
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

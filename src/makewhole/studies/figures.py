@@ -16,9 +16,12 @@ from makewhole.studies.flights import UNINSURED
 # name -> what it is in the paper
 TITLES = {
     "airline": "The airline's revenue and total utility with and without insurance (the paper's Figure 1)",
-    "airline_corrections": "The same with every correction (the paper's Figure 4)",
+    "airline_corrections": "What the bets cost under every correction (after the paper's Figure 4)",
+    "airline_welfare": "Who gains from insurance: welfare by type of passenger",
     "betting_loss_mnist": "Betting loss across 20 tasks on MNIST (the paper's Figure 2)",
     "betting_loss_adult": "Betting loss across 20 tasks on Adult (the paper's Figure 5)",
+    "loss_by_group_mnist": "Balance within each digit, on MNIST",
+    "loss_by_group_adult": "Balance within each decile of age, on Adult",
     "interval_size_mnist": "How wide c is, on MNIST (the paper's Figure 3)",
     "interval_size_adult": "How wide c is, on Adult",
     "forecasted_loss": "Forecasted against true expected loss, with and without bets (the paper's Figure 6)",
@@ -100,6 +103,52 @@ def airline_corrections(results: list[dict[str, Any]]) -> Any:
         ax.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k" if x else "0")
     axes[0, 0].set_ylabel("airline's mean betting loss\n(dollars per passenger)")
     axes[0, -1].legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    return figure
+
+
+def airline_welfare(results: list[dict[str, Any]]) -> Any:
+    """Mean utility of a passenger of each type, by the share of cautious ones, without and with insurance."""
+    shares = sorted({r["share"] for r in results})
+    corrections = list(dict.fromkeys(r["correction"] for r in results))
+    insured = "swap" if "swap" in corrections else corrections[-1]
+    figure, axes = _grid(1, 1, 7.5, 4.3)
+    ax = axes[0, 0]
+    for k, kind in enumerate(("cautious", "naive", "trustful")):
+        of_all = np.array([s if kind == "cautious" else (1 - s) / 2 for s in shares])
+        for correction, dash in ((UNINSURED, "--"), (insured, "-")):
+            ends = [_mean_curve(results, s, correction, kind)[1][-1] for s in shares]
+            label = f"{kind}, {'no insurance' if correction == UNINSURED else f'insured ({insured})'}"
+            values = np.array(ends) / of_all
+            ax.plot(
+                np.array(shares) * 100,
+                values,
+                color=COLOURS[k],
+                linestyle=dash,
+                marker="o",
+                markersize=4,
+                label=label,
+            )
+    ax.set_xlabel("cautious passengers (%)")
+    ax.set_ylabel("utility (dollars per passenger of the type)")
+    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    return figure
+
+
+def loss_by_group(results: list[dict[str, Any]], group: str) -> Any:
+    """Mean over tasks of |mean loss| within each group: what balance over all does not promise."""
+    figure, axes = _grid(1, 1, 7.5, 4.3)
+    ax = axes[0, 0]
+    for k, name in enumerate(results[0]["corrections"]):
+        values = np.mean([np.abs(r["corrections"][name]["by_z"]).mean(axis=0) for r in results], axis=0)
+        style = {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
+        if name == ORACLE:
+            style = {"color": "black", "linestyle": ":"}
+        ax.plot(np.arange(len(values)), values, label=name, marker="o", markersize=3, **style)
+    ax.set_yscale("log")
+    ax.set_xticks(np.arange(10))
+    ax.set_xlabel(group)
+    ax.set_ylabel("mean over tasks of |mean loss in the group| / cap")
+    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return figure
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+import makewhole
 from makewhole import arguments, report
 from makewhole.frames import make_frame
 from makewhole.studies import adversaries, decisions, figures, flights
@@ -87,7 +90,7 @@ def run_study(
         plan.function,
         plan.cases,
         jobs=options.jobs,
-        cache=out / ".cache",
+        cache=out / ".cache" / _edition(),
         scheduler=options.scheduler,
         watch=progress,
     )
@@ -108,6 +111,13 @@ def run_study(
     page = report.render(f"makewhole study: {name}", findings, embedded, settings, partial=partial)
     (folder / "report.html").write_text(page, encoding="utf-8")
     return outcome
+
+
+def _edition() -> str:
+    """A name that changes with our sources: joblib's memory looks only at the function it is given."""
+    sources = sorted(Path(str(makewhole.__file__)).parent.rglob("*.py"))
+    value = functools.reduce(lambda seen, path: zlib.crc32(path.read_bytes(), seen), sources, 0)
+    return f"{value:08x}"
 
 
 def _whole_seeds(plan: _Plan, results: list[Any]) -> list[Any]:
@@ -153,6 +163,7 @@ def _flights(name: str, options: Options) -> _Plan:
         return {
             "airline": figures.airline(results),
             "airline_corrections": figures.airline_corrections(results),
+            "airline_welfare": figures.airline_welfare(results),
         }
 
     return _Plan(
@@ -183,6 +194,9 @@ def _decisions(name: str, options: Options) -> _Plan:
     def draw(results: list[Any]) -> dict[str, Any]:
         drawn = {
             f"betting_loss_{name}": figures.betting_loss(results),
+            f"loss_by_group_{name}": figures.loss_by_group(
+                results, "digit" if name == "mnist" else "decile of age"
+            ),
             f"interval_size_{name}": figures.interval_size(results),
         }
         return drawn | (

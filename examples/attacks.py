@@ -1,4 +1,4 @@
-"""The idea in a few seconds: one insured decision, then two attackers against three corrections."""
+"""One insured decision, then two attackers against three corrections, in a few seconds."""
 
 from __future__ import annotations
 

@@ -1,0 +1,241 @@
+"""The benchmark, the adversaries, the claims and the sweeps, each against something independent."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import makewhole as mw
+from makewhole import datasets
+from makewhole.forecasters import SparseRow, TwoLayerLearner
+from makewhole.studies import adversaries, claims, decisions, flights
+from makewhole.studies.lineup import LINEUP, make_correction
+from makewhole.studies.study import Options, run_study
+from makewhole.studies.sweep import sweep
+
+
+def small_events(rows: int = 300) -> datasets.Events:
+    """A few events in the shape of the benchmark's, with a known probability."""
+    draw = np.random.default_rng(0)
+    z = draw.integers(0, 10, rows)
+    probability = (z + 1) / 11
+    return datasets.Events(
+        name="small",
+        inputs=12,
+        indptr=np.arange(rows + 1) * 2,
+        indices=np.stack([z, np.full(rows, 11)], axis=1).ravel(),
+        data=draw.uniform(0.5, 1, 2 * rows),
+        outcome=(draw.random(rows) < probability).astype(float),
+        z=z,
+        probability=probability,
+    )
+
+
+def test_the_batched_networks_are_twenty_learners_of_their_own() -> None:
+    events, settings = small_events(), decisions.DecisionSettings(hidden=4, mu_rate=0.02, c_rate=0.02)
+    made = decisions.predict_and_stake(events, settings, seed=1)
+    weights = np.random.default_rng(1).normal(size=(13, 80)) / np.sqrt(12)
+    for k in (0, 8, 19):
+        alone = TwoLayerLearner(12, 4, mu_rate=0.02, c_rate=0.02, seed=1)
+        alone.internals[0][1][0][:-1] = weights[
+            :-1, 4 * k : 4 * k + 4
+        ]  # the same first weights of c's network
+        alone.internals[0][1][0][-1] = 0
+        for t in range(len(events)):
+            row = SparseRow(events.indices[2 * t : 2 * t + 2], events.data[2 * t : 2 * t + 2])
+            mu, c = alone.predict(row)
+            assert mu == pytest.approx(made.mu[t], abs=1e-12)
+            assert c == pytest.approx(made.c_hat[t, k], abs=2e-4)  # single precision, after 300 steps
+            table = made.tables[k, events.z[t]]
+            plan = mw.decide(mw.Forecast(mu), table, rule="trustful")
+            assert plan.action == made.action[t, k]
+            stake = mw.hedge(table[plan.action])
+            assert stake == made.stake[t, k]
+            b = stake / made.caps[k]
+            alone.learn(row, events.outcome[t], mu=mu, net=b, gross=abs(b))
+
+
+def test_the_tasks_are_what_the_paper_says() -> None:
+    tables = decisions.draw_tables(0)
+    assert tables.shape == (20, 10, 2, 2)
+    right, wrong = tables[:7, :, [0, 1], [0, 1]], tables[:7, :, [1, 0], [0, 1]]
+    assert right.min() >= 0
+    assert right.max() <= 1
+    assert wrong.max() <= 10
+    assert (tables[7:14, 0] == 0).all()  # z = 0: nothing is at stake
+    assert np.abs(tables[14:]).max() == 10
+
+
+@pytest.mark.parametrize("correction", ["none", "naive", "swap", "deterministic swap", "standard 0.1"])
+@pytest.mark.parametrize("agent", ["clairvoyant", "phase doubling", "draw reading", "pushing"])
+def test_compiled_games_are_those_of_the_agents(agent: str, correction: str) -> None:
+    rounds = 600
+    nature = mw.Chance(1.0)
+    chosen = make_correction(correction, rounds, (0.0, 0.0), seed=4)
+    f = mw.InsuredForecaster(lambda x: 0.5, chosen, max_stake=1, c_range=(0.0, 0.0))
+    players: dict[str, Callable[[], Any]] = {
+        "clairvoyant": lambda: mw.agents.Clairvoyant(nature.outcome),
+        "phase doubling": lambda: mw.agents.PhaseDoubling(nature.outcome),
+        "draw reading": lambda: mw.agents.DrawReader(chosen, rounds, nature.outcome),
+        "pushing": lambda: mw.agents.Pusher(nature.outcome),
+    }
+    player = players[agent]()
+    expected = mw.play(nature, f, player, rounds).mean_loss
+    assert adversaries.mean_loss(agent, correction, rounds, seed=4) == pytest.approx(expected, abs=1e-12)
+
+
+def test_an_insider_wins_what_he_knows_until_c_stops_him() -> None:
+    assert adversaries.mean_loss("insider", "none", 100_000, 0) == pytest.approx(
+        0.2, abs=0.01
+    )  # 6 deviations
+    assert abs(adversaries.mean_loss("insider", "deterministic swap", 100_000, 0)) < 0.001
+
+
+def test_bounds_are_kept_and_swap_loses_to_the_reader() -> None:
+    settings = adversaries.AdversarySettings((1000, 10_000))
+    results = [adversaries.run(settings, name, 0) for name in LINEUP]
+    for r in results:
+        for agent in adversaries.AGENTS:
+            for t, loss in zip(r["rounds"], r["losses"][agent], strict=True):
+                promised = adversaries.bound(r["correction"], t)
+                assert promised is None or abs(loss) <= promised
+    verdicts = {c.text: c.verdict for c in adversaries.claims(results)}
+    assert verdicts["Algorithm 3's mean loss vanishes against any agent"] == "fails"
+    assert verdicts["deterministic swap keeps to its bound against every agent at every length"] == "holds"
+
+
+def test_claims_are_judged_by_their_intervals() -> None:
+    assert claims.positive([1.0, 1.1, 0.9])[0] == "holds"
+    assert claims.positive([-1.0, -1.1, -0.9])[0] == "fails"
+    assert claims.positive([1.0, -1.0, 0.2])[0] == "undecided"
+    assert claims.positive([5.0])[0] == "undecided"  # one seed proves nothing
+    assert claims.all_of(["holds", "undecided"]) == "undecided"
+    assert claims.all_of(["holds", "fails", "undecided"]) == "fails"
+    found = claims.interval([1.0, 2.0, 3.0])
+    assert found.mean == 2.0
+    assert found.high == pytest.approx(2 + 4.303 / np.sqrt(3))
+
+
+def test_a_claim_that_does_not_hold_is_said_not_to_hold() -> None:
+    def season(correction: str, seed: int, revenue: float) -> dict[str, Any]:
+        curve = np.array([revenue + 0.01 * seed])
+        zero = np.zeros(1)
+        return {
+            "share": 0.3,
+            "correction": correction,
+            "seed": seed,
+            "revenue": curve,
+            "utility": zero - seed,
+            "bets": zero,
+        }
+
+    worse = [
+        season(c, s, r)
+        for s in range(3)
+        for c, r in ((flights.UNINSURED, 40.0), ("swap", 39.0), ("none", 39.5))
+    ]
+    verdicts = [c.verdict for c in flights.claims(worse)]
+    assert verdicts[0] == "fails"  # revenue fell
+    assert verdicts[1] == "undecided"  # utility is the same
+    assert verdicts[2] == "fails"  # swap did worse than none
+
+
+def test_sweeps_on_a_dask_cluster_are_the_serial_ones_bit_for_bit(tmp_path: Path) -> None:
+    from distributed import LocalCluster
+
+    settings = flights.FlightSettings(rounds=300)
+    cases = [{"settings": settings, **c} for c in flights.cases((0.3,), ("swap", "naive"), 2)]
+    serial, _ = sweep(flights.run, cases, jobs=1)
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
+        spread, complete = sweep(flights.run, cases, scheduler=cluster.scheduler_address, cache=tmp_path)
+    processes, _ = sweep(flights.run, cases, jobs=2)
+    assert complete
+    for one in (spread, processes):
+        for a, b in zip(serial, one, strict=True):
+            assert a.keys() == b.keys()
+            assert all(np.array_equal(a[k], b[k]) for k in a)
+
+
+def counted(folder: Path, n: int) -> int:
+    """Leaves a mark each time it is really run."""
+    (folder / f"{n}-{time.monotonic_ns()}").touch()
+    return n * n
+
+
+def test_what_a_stopped_sweep_has_done_is_not_done_again(tmp_path: Path) -> None:
+    marks, cache = tmp_path / "marks", tmp_path / "cache"
+    marks.mkdir()
+
+    def stop(results: list[Any], total: int) -> None:
+        if len(results) == 2:
+            raise KeyboardInterrupt
+
+    cases = [{"folder": marks, "n": n} for n in range(4)]
+    results, complete = sweep(counted, cases, jobs=1, cache=cache, watch=stop)
+    assert (results, complete) == ([0, 1], False)
+    done = len(list(marks.iterdir()))
+    results, complete = sweep(counted, cases, jobs=1, cache=cache)
+    assert (results, complete) == ([0, 1, 4, 9], True)
+    assert len(list(marks.iterdir())) == 4 >= done
+
+
+def test_an_interrupted_study_keeps_and_marks_what_it_has(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "makewhole", "study", "flights", "--seeds", "40", "--jobs", "1"]
+    command += ["--rounds", "2000", "--cautious", "0.3", "--correction", "swap", "--out", str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and len(list((tmp_path / ".cache").rglob("output.pkl"))) < 6:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "partial" in out
+    settings = json.loads((tmp_path / "flights" / "settings.json").read_text())
+    assert "stopped after" in settings["partial"]
+    assert "Partial results" in (tmp_path / "flights" / "report.html").read_text()
+
+
+def test_a_study_of_adversaries_writes_its_folder(tmp_path: Path) -> None:
+    options = Options(rounds=10_000, seeds=1, corrections=("swap", "deterministic swap", "naive"), jobs=1)
+    outcome = run_study("adversaries", options, tmp_path)
+    table = pl.read_parquet(tmp_path / "adversaries" / "results.parquet")
+    assert table.columns == ["seed", "correction", "agent", "rounds", "mean_loss"]
+    assert table.height == 3 * 5 * 2
+    assert len(outcome.claims) == 3
+    again = run_study("adversaries", options, tmp_path / "again")
+    for label, paths in outcome.figures.items():
+        for one, two in zip(paths, again.figures[label], strict=True):
+            assert one.read_bytes() == two.read_bytes(), "the same results must give the same picture"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["flights", "--cautious", "1.5"], "cautious share must lie in [0, 1]; got 1.5"),
+        (["flights", "--airline", "ZZ"], "airline must be one that is in flights.csv.zip"),
+        (["flights", "--data", "nowhere.csv"], "nowhere.csv is not there"),
+        (["flights", "--rounds", "0"], "rounds must be a whole number of at least 1"),
+        (["mnist", "--data", "/nowhere"], "is not there"),
+        (["adversaries", "--out", "/dev/null/x"], "Not a directory"),
+    ],
+)
+def test_bad_studies_exit_1_with_a_message(
+    arguments: list[str], message: str, capsys: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.delenv("MAKEWHOLE_DATA", raising=False)
+    assert mw_main(["study", *arguments]) == 1
+    assert message in capsys.readouterr().err
+
+
+def mw_main(arguments: list[str]) -> int:
+    from makewhole.cli import main
+
+    return main(arguments)
