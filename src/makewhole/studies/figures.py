@@ -16,7 +16,8 @@ from makewhole.studies.flights import UNINSURED
 # name -> what it is in the paper
 TITLES = {
     "airline": "The airline's revenue and total utility with and without insurance (the paper's Figure 1)",
-    "airline_corrections": "What the bets cost under every correction (after the paper's Figure 4)",
+    "airline_extension": "The same with the other corrections (the paper's Figure 4)",
+    "airline_corrections": "What the bets cost the airline under every correction",
     "airline_welfare": "Who gains from insurance: welfare by type of passenger",
     "betting_loss_mnist": "Betting loss across 20 tasks on MNIST (the paper's Figure 2)",
     "betting_loss_adult": "Betting loss across 20 tasks on Adult (the paper's Figure 5)",

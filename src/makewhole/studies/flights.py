@@ -59,9 +59,7 @@ class FlightSettings:
 @functools.lru_cache(maxsize=2)
 def load(settings: FlightSettings) -> Events:
     """The flights that the settings name."""
-    events = load_flights(settings.source, settings.airline)
-    if settings.shuffle:
-        events = events.shuffled(0)
+    events = load_flights(settings.source, settings.airline, shuffle=0 if settings.shuffle else None)
     return events if settings.rounds is None else events.take(np.arange(min(settings.rounds, len(events))))
 
 

