@@ -25,6 +25,7 @@ def rows() -> list[Row]:
         "NoCorrection": mw.NoCorrection(),
         "NaiveBestResponse": mw.NaiveBestResponse(),
         "StandardRegret": mw.StandardRegret(),
+        "Reserve": mw.Reserve(),
         "SwapRegret(10)": mw.SwapRegret(10, seed=0),
         "DeterministicSwap(101)": mw.DeterministicSwap(101),
         "DeterministicSwap, √T cells": mw.DeterministicSwap.for_horizon(ROWS),

@@ -90,6 +90,7 @@ def rows() -> list[Row]:
             name = f"{kind.__name__}({cells}) propose + observe"
             cases.append((name, correction_step(kind(cells)), target))
             cases.append((f"{name}, attacked", attacked_step(kind(cells)), target))
+    cases.append(("Reserve propose + observe", correction_step(mw.Reserve()), 0.6))
     for correction in (mw.SwapRegret(10), mw.DeterministicSwap(100)):
         name = f"InsuredForecaster, {type(correction).__name__}: forecast + stake + settle"
         cases.append((name, insured_step(correction), 2.5))

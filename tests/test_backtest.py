@@ -28,6 +28,7 @@ CORRECTIONS: list[Callable[[], Any]] = [
     lambda: mw.DeterministicSwap(cells=2),
     lambda: mw.DeterministicSwap(cells=7),
     lambda: mw.DeterministicSwap(cells=101),
+    lambda: mw.Reserve(rate=0.2),
 ]
 
 
@@ -304,7 +305,7 @@ def test_without_a_correction_one_is_chosen_for_the_log() -> None:
         (dict(stake=7.0), dict(max_stake=6), ValueError, r"max_stake must cover .*; got 6.0 < 7.0 at row 5"),
         ({}, dict(mu="p"), ValueError, "mu='p' is not a column; the frame has: mu, y, stake"),
         ({}, dict(c_hat="width"), ValueError, "c_hat='width' is not a column"),
-        ({}, dict(mode="sound"), ValueError, "mode must be 'exact'"),
+        ({}, dict(mode="loose"), ValueError, "mode must be 'exact' or 'sound'"),
         ({}, dict(max_stake=0), ValueError, "max_stake must be one number above 0"),
         ({}, dict(correction="swap"), TypeError, "correction must have propose"),
     ],

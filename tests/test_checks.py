@@ -16,6 +16,7 @@ CORRECTIONS: list[Callable[[], Any]] = [
     lambda: mw.SwapRegret(10, seed=0),
     mw.SwapRegret,
     mw.DeterministicSwap,
+    mw.Reserve,
 ]
 
 

@@ -269,7 +269,7 @@ def test_it_goes_on_after_a_restart_as_if_nothing_had_happened(tmp_path: Path) -
     [
         (dict(max_stake=0), "max_stake must be one number above 0; got 0"),
         (dict(max_stake=float("nan")), "max_stake must be finite"),
-        (dict(max_stake=1, mode="loose"), "mode must be 'exact'; got 'loose'"),
+        (dict(max_stake=1, mode="loose"), "mode must be 'exact' or 'sound'; got 'loose'"),
         (dict(max_stake=1, c_range=(0.5, 0.0)), "c_range must be a pair"),
         (dict(max_stake=1, classes=1), "classes must be a whole number of at least 2; got 1"),
     ],

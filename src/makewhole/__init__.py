@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Any
 from makewhole import agents, forecasters, multiclass
 from makewhole.backtest import BacktestResult, backtest
 from makewhole.bets import delay_quote, hedge, loss_bounds, must_accept, payment, premium
+from makewhole.certificates import Certificate
 from makewhole.corrections import (
     Correction,
     DeterministicSwap,
     NaiveBestResponse,
     NoCorrection,
     Proposal,
+    Reserve,
     StandardRegret,
     SwapRegret,
 )
@@ -33,6 +35,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BacktestResult",
+    "Certificate",
     "Chance",
     "ConservationError",
     "Correction",
@@ -47,6 +50,7 @@ __all__ = [
     "Record",
     "Refusal",
     "Replay",
+    "Reserve",
     "StakeRefused",
     "StandardRegret",
     "Statement",

@@ -12,7 +12,7 @@ import numpy as np
 
 from makewhole import arguments, frames
 from makewhole.arguments import Floats
-from makewhole.corrections import Correction, DeterministicSwap
+from makewhole.corrections import Correction, DeterministicSwap, Reserve
 from makewhole.corrections._kernels import compiled_replay, make_replay
 from makewhole.corrections.base import Stepped
 from makewhole.jit import call
@@ -88,7 +88,7 @@ def backtest(
     c_hat: str | None = None,
     event: str | None = None,
     correction: Correction | None = None,
-    mode: Literal["exact"] = "exact",
+    mode: Literal["exact", "sound"] = "exact",
     max_stake: float | None = None,
     one_sided: bool = False,
     trace: bool = False,
@@ -113,6 +113,8 @@ def backtest(
         appears. If not given, every row is a forecast of its own.
     correction
         Copied, not changed; by default `DeterministicSwap.for_horizon` for the log.
+    mode
+        "exact": c is whatever balances the books. "sound": c in [0, ½] and [μ − c, μ + c] inside [0, 1].
     max_stake
         The cap M on the gross stake of one forecast; if not given, the largest in the log (known only in
         hindsight).
@@ -134,8 +136,8 @@ def backtest(
     >>> mw.backtest(log, correction=mw.NoCorrection()).total_loss
     5000.0
     """
-    if mode != "exact":
-        raise ValueError(f"mode must be 'exact'; got {mode!r}")
+    if mode not in ("exact", "sound"):
+        raise ValueError(f"mode must be 'exact' or 'sound'; got {mode!r}")
     if correction is not None and not isinstance(correction, Correction):
         raise TypeError(f"correction must have propose, observe, state and from_state; got {correction!r}")
     names = {"mu": mu, "outcome": outcome, "stake": stake, "c_hat": c_hat, "event": event}
@@ -143,7 +145,11 @@ def backtest(
     cap = log.largest() if max_stake is None else arguments.positive("max_stake", max_stake)
     if correction is None:
         correction = DeterministicSwap.for_horizon(max(1, log.rounds), c_range=log.c_range())
-    run = _Run(copy.deepcopy(correction), cap, one_sided, log.rounds, trace=log.rows if trace else 0)
+    correction = copy.deepcopy(correction)
+    if mode == "sound" and not one_sided and isinstance(correction, Reserve):
+        correction = correction.for_sound(log.c_range())
+    rules = (one_sided, mode == "sound", getattr(correction, "integrates", False))
+    run = _Run(correction, cap, rules, log.rounds, trace=log.rows if trace else 0)
     for chunk in log.chunks(cap):
         run.step(chunk)
         if progress is not None:
@@ -154,8 +160,10 @@ def backtest(
 class _Run:
     """The loop's memory and what comes out of it."""
 
-    def __init__(self, correction: Correction, cap: float, one_sided: bool, rounds: int, trace: int) -> None:
-        self.correction, self.cap, self.one_sided = correction, cap, one_sided
+    def __init__(
+        self, correction: Correction, cap: float, rules: tuple[bool, bool, bool], rounds: int, trace: int
+    ) -> None:
+        self.correction, self.cap, self.rules = correction, cap, rules
         self.stepped = _compilable(correction)
         self.memory: Any = self.stepped.arrays() if self.stepped else (None, None)
         self.replay = self._loop()
@@ -188,7 +196,7 @@ class _Run:
             self.out = tuple(np.empty(size) for _ in range(5))
         out = tuple(column[:size] for column in self.out)
         columns = chunk.columns if self.stepped else tuple(column.tolist() for column in chunk.columns)
-        self.replay(self.memory, columns, self.one_sided, self.cap, self.total, out)
+        self.replay(self.memory, columns, self.rules, self.cap, self.total, out)
         if not size:
             return
         mu, c, lam, loss, total = out

@@ -11,6 +11,7 @@ from makewhole import arguments, saving
 from makewhole.corrections import Proposal
 from makewhole.decisions import Forecast
 from makewhole.forecasters import SparseRow
+from makewhole.statements import StakeRefused
 
 # Kinds of feature rows that are saved under their name.
 _ROWS = {"SparseRow": SparseRow}
@@ -25,7 +26,8 @@ def published(lines: list[Line], number: int, classes: int | None, one_sided: bo
     if classes is None:
         return Forecast(lines[0][0], lines[0][1], number, None, one_sided)
     mu, c = np.array([line[0] for line in lines]), np.array([line[1] for line in lines])
-    return Forecast(mu, c, number, classes, one_sided, simplex=not one_sided)
+    sums_to_one = abs(float(mu.sum()) - 1.0) <= arguments.SUM_TOLERANCE  # clipped, it need not
+    return Forecast(mu, c, number, classes, one_sided, simplex=sums_to_one)
 
 
 @dataclass(slots=True)
@@ -39,6 +41,7 @@ class OpenForecast:
     stakes: list[tuple[float, ...]]
     nets: list[float]
     grosses: list[float]
+    tracked: tuple[float, float] = (0.0, 0.0)  # exposure and gross stake, as its forecaster last counted them
 
     def add(self, staked: tuple[float, ...]) -> None:
         """Take a stake, one number per line."""
@@ -59,6 +62,11 @@ class OpenForecast:
         if_none = sum(-net * mu - gross * c for (mu, c, _, _), net, gross in lines)
         gains = self.nets if self.forecast.classes else [0.0, self.nets[0]]
         return max(0.0, *(if_none + gain for gain in gains))
+
+    def potential(self) -> float:
+        """The most it can lose per unit of cap, with every line staked in full: Σ(1 − 2c), or Σ(1 − ask)."""
+        one_sided = self.forecast.one_sided
+        return sum([max(0.0, 1.0 - (mu if one_sided else 2 * c)) for mu, c, _, _ in self.lines])
 
     def to_plain(self, *, keep_x: bool) -> dict[str, Any]:
         """As plain data; the features only where there is a base that will learn from them."""
@@ -87,6 +95,71 @@ class OpenForecast:
         for staked in saved["stakes"]:
             made.add(tuple(staked))
         return made
+
+
+class Book:
+    """The open forecasts, and what they can cost together.
+
+    `exposure` is what they can lose as staked, `gross` their stakes, `potential` what they could lose if
+    every stake there is room for were placed; `late_exposure` and `late_gross` are the most of the first two while
+    several forecasts were open. While only one is open it is not tracked: the bounds for outcomes that come
+    before the next forecast do not need it. `potential` is counted where capital is guarded.
+    """
+
+    def __init__(self, max_stake: float, max_exposure: float | None, *, guarded: bool) -> None:
+        self.open: dict[int, OpenForecast] = {}
+        self.max_stake, self.max_exposure, self.guarded = max_stake, max_exposure, guarded
+        self.exposure = self.gross = self.potential = self.late_exposure = self.late_gross = 0.0
+
+    def enter(self, number: int, entry: OpenForecast) -> None:
+        """Open a forecast."""
+        if len(self.open) == 1:  # from here on several are open, and each is kept track of
+            self._track(next(iter(self.open.values())))
+        self.open[number] = entry
+        if self.guarded:
+            self.potential += entry.potential() * self.max_stake
+        if entry.stakes:
+            self._track(entry)
+
+    def add(self, entry: OpenForecast, staked: tuple[float, ...]) -> None:
+        """Take a stake, if open bets may lose that much."""
+        if self.max_exposure is not None:
+            self._check_exposure(entry, staked, self.max_exposure)
+        entry.add(staked)
+        if len(self.open) > 1 or self.max_exposure is not None:
+            self._track(entry)
+
+    def with_stake(self, entry: OpenForecast, staked: tuple[float, ...]) -> OpenForecast:
+        """The entry with one stake more, if open bets may lose that much; the book stays as it is."""
+        if self.max_exposure is not None:
+            self._check_exposure(entry, staked, self.max_exposure)
+        return entry.with_stake(staked)
+
+    def leave(self, entry: OpenForecast) -> None:
+        """Close a forecast."""
+        del self.open[entry.forecast.id]  # type: ignore[arg-type]  # what is open has a number
+        self.exposure -= entry.tracked[0]
+        self.gross -= entry.tracked[1]
+        if self.guarded:
+            self.potential -= entry.potential() * self.max_stake
+        if not self.open:  # nothing is open: no rounding may be left over
+            self.exposure = self.gross = self.potential = 0.0
+
+    def _check_exposure(self, entry: OpenForecast, staked: tuple[float, ...], most: float) -> None:
+        others, now = self.exposure - entry.tracked[0], entry.exposure()
+        after = others + entry.with_stake(staked).exposure()
+        if after > most and after > others + now:
+            message = f"with this stake open bets could lose {after:g}; max_exposure is {most:g}"
+            raise StakeRefused(message, max(0.0, most - others - now))
+
+    def _track(self, entry: OpenForecast) -> None:
+        exposure, gross = entry.exposure(), sum(entry.grosses)
+        self.exposure += exposure - entry.tracked[0]
+        self.gross += gross - entry.tracked[1]
+        entry.tracked = (exposure, gross)
+        if len(self.open) > 1:
+            self.late_exposure = max(self.late_exposure, self.exposure)
+            self.late_gross = max(self.late_gross, self.gross)
 
 
 def read_open(

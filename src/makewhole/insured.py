@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import copy
 import os
+from dataclasses import replace
 from typing import Any, Literal, Self, SupportsIndex
 
 import numpy as np
 
-from makewhole import arguments, corrections, saving
-from makewhole.books import Line, OpenForecast, published, read_open
-from makewhole.corrections import Correction, StandardRegret
+from makewhole import arguments, saving
+from makewhole.books import Book, Line, OpenForecast, published
+from makewhole.certificates import Certificate, certify
+from makewhole.corrections import Correction, Reserve, StandardRegret
 from makewhole.corrections._kernels import balance, publish
 from makewhole.corrections.base import Stepped
 from makewhole.decisions import Forecast
 from makewhole.forecasters import adapt
+from makewhole.saved_book import content_of, restored
 from makewhole.statements import (
     ConservationError,
     ForecastClosed,
@@ -39,8 +42,8 @@ class InsuredForecaster:
     forecast receives b·(y − μ) − |b|·c when it is settled. Outcomes may come late and in any order; each is
     credited to the λ its forecast was made with.
 
-    In `exact` mode c is whatever balances the books, and may be negative: then someone who stakes both b
-    and −b earns 2|b||c| for nothing (the statement counts such forecasts). One-sided, c is 0 and everything
+    In `exact` mode c may be negative: then someone who stakes both b and −b earns 2|b||c| for nothing (the
+    statement counts such forecasts). One-sided, c is 0 and everything
     goes into μ, the ask. With K classes each class is a binary bet of its own, with a correction and a
     cap of its own; there a negative c is published as 0, so that the books balance in the agents' favour
     only up to there.
@@ -60,13 +63,18 @@ class InsuredForecaster:
         By default `StandardRegret(rate=0.1)`. It is copied, not shared. The swap corrections answer a
         single outcome at once and in full: on a book with few stakes that may price everybody out.
     mode
-        "exact".
+        "exact": c is whatever balances the books. "sound": honest intervals, c in [0, ½] and [μ − c, μ + c]
+        inside [0, 1]; with a `Reserve` the total loss is bounded for ever.
     max_stake
         M, the cap on the gross stake Σ|b| of one forecast (of one class).
     c_range
         Where the base's ĉ is kept.
     one_sided
         Take only stakes >= 0: the event is never good news.
+    max_exposure
+        The most that all open bets together may be able to lose; a stake that goes beyond is refused.
+    capital
+        The solvency guard: c is widened so that, come what may, no more than this is ever lost.
     classes
         None for a binary event, else K; outcomes are then 0 … K−1 and stakes arrays of K numbers.
 
@@ -89,19 +97,25 @@ class InsuredForecaster:
         base: Any = None,
         correction: Correction | None = None,
         *,
-        mode: Literal["exact"] = "exact",
+        mode: Literal["exact", "sound"] = "exact",
         max_stake: float,
         c_range: tuple[float, float] = (0.0, 0.5),
         one_sided: bool = False,
+        max_exposure: float | None = None,
+        capital: float | None = None,
         classes: int | None = None,
     ) -> None:
-        if mode != "exact":
-            raise ValueError(f"mode must be 'exact'; got {mode!r}")
+        if mode not in ("exact", "sound"):
+            raise ValueError(f"mode must be 'exact' or 'sound'; got {mode!r}")
+        if capital is not None and mode == "exact" and not one_sided:
+            raise ValueError("capital can be guarded in sound mode only, or one-sided; got mode='exact'")
         self.max_stake = arguments.positive("max_stake", max_stake)
         self.c_range = arguments.interval("c_range", c_range)
         self.one_sided = bool(one_sided)
         self.classes = None if classes is None else arguments.whole("classes", classes, least=2)
         self.mode = mode
+        self.max_exposure = None if max_exposure is None else arguments.positive("max_exposure", max_exposure)
+        self.capital = None if capital is None else arguments.positive("capital", capital)
         self.base = None if base is None else adapt(base, self.classes)
         if correction is None:
             correction = StandardRegret(rate=0.1)
@@ -109,8 +123,11 @@ class InsuredForecaster:
             raise TypeError(
                 f"correction must have propose, observe, state and from_state; got {correction!r}"
             )
+        if mode == "sound" and not one_sided and isinstance(correction, Reserve):
+            correction = correction.for_sound(self.c_range)
         self.corrections: list[Correction] = [copy.deepcopy(correction) for _ in range(self.classes or 1)]
-        self._open: dict[int, OpenForecast] = {}
+        self._rules = (self.one_sided, mode == "sound", bool(getattr(correction, "integrates", False)))
+        self._book = Book(self.max_stake, self.max_exposure, guarded=self.capital is not None)
         self._next = 0
         self._rounds = self._voided = self._bets = self._negative = self._idle = 0
         self._turnover = self._total = 0.0
@@ -126,7 +143,7 @@ class InsuredForecaster:
         """Publish a forecast for x, or with `base=None` for a probability `mu` (and ĉ = `c_hat`)."""
         forecast, said, lines = self._quote(self.corrections, x, mu, c_hat)
         zero = [0.0] * len(lines)
-        self._open[self._next] = OpenForecast(forecast, x, said, lines, [], zero, zero[:])
+        self._book.enter(self._next, OpenForecast(forecast, x, said, lines, [], zero, zero[:]))
         self._next += 1
         return forecast
 
@@ -138,7 +155,7 @@ class InsuredForecaster:
     def stake(self, forecast: Forecast | SupportsIndex, stake: Any) -> int:
         """Place a bet; returns its place among the payments. Over the cap it is refused whole."""
         open_ = self._find(forecast)
-        open_.add(self._accepted(open_.grosses, stake))
+        self._book.add(open_, self._accepted(open_.grosses, stake))
         return len(open_.stakes) - 1
 
     def settle(self, forecast: Forecast | SupportsIndex, outcome: Any, stake: Any = None) -> list[float]:
@@ -149,7 +166,7 @@ class InsuredForecaster:
         open_ = self._find(forecast)
         y = self._outcome(outcome)
         if stake is not None:
-            open_ = open_.with_stake(self._accepted(open_.grosses, stake))
+            open_ = self._book.with_stake(open_, self._accepted(open_.grosses, stake))
         payments = [0.0] * len(open_.stakes)
         loss, negative, lessons = 0.0, False, []
         for k, (mu, c, origin, proposal) in enumerate(open_.lines):
@@ -166,7 +183,7 @@ class InsuredForecaster:
             raise ConservationError(f"payments add up to {sum(payments)!r}, the loss is {loss!r}")
         self._teach(open_, y)
         self._correct(lessons)
-        del self._open[open_.forecast.id]  # type: ignore[arg-type]  # what is open has a number
+        self._book.leave(open_)
         self._rounds += 1
         self._bets += len(payments)
         self._turnover += turnover
@@ -177,8 +194,7 @@ class InsuredForecaster:
 
     def void(self, forecast: Forecast | SupportsIndex) -> None:
         """Call a forecast off: nobody pays, nothing is learned."""
-        open_ = self._find(forecast)
-        del self._open[open_.forecast.id]  # type: ignore[arg-type]  # what is open has a number
+        self._book.leave(self._find(forecast))
         self._voided += 1
 
     def statement(self) -> Statement:
@@ -201,12 +217,13 @@ class InsuredForecaster:
             correction=repr(self.corrections[0]),
             max_stake=self.max_stake,
             rounds=self._rounds,
-            open=len(self._open),
+            open=len(self._book.open),
             voided=self._voided,
             bets=self._bets,
             turnover=self._turnover,
             total_loss=self._total,
-            open_exposure=sum(o.exposure() for o in self._open.values()),
+            open_exposure=sum(o.exposure() for o in self._book.open.values()),
+            certificate=self._certificate(),
             negative_c=self._negative,
             notes=tuple(notes),
         )
@@ -214,7 +231,7 @@ class InsuredForecaster:
     @property
     def open_forecasts(self) -> list[Forecast]:
         """The forecasts not yet settled or voided, oldest first."""
-        return [o.forecast for o in self._open.values()]
+        return [o.forecast for o in self._book.open.values()]
 
     # --- the steps ----------------------------------------------------------------------------------------
 
@@ -223,10 +240,10 @@ class InsuredForecaster:
     ) -> tuple[Forecast, tuple[float, ...], list[Line]]:
         """Ask the base, then the corrections, and put the two together. Only the corrections move."""
         mus, widths = self._ask(x, mu, c_hat)
-        lines = []
+        lines, least = [], 0.0 if self.capital is None else self._least(self.capital)
         for corrector, mu_hat, width in zip(correctors, mus, widths, strict=True):
             proposal = corrector.propose()
-            mu_k, c_k, origin = publish(mu_hat, width, proposal.lam, self.one_sided)
+            mu_k, c_k, origin = publish(mu_hat, width, proposal.lam, self._rules, least)
             if c_k < 0 and self.classes is not None:  # negative prices are refused for classes
                 c_k = 0.0
             lines.append((mu_k, c_k, origin, proposal))
@@ -263,11 +280,31 @@ class InsuredForecaster:
             raise ValueError(f"mu and c_hat must hold {self.classes} classes; got shape {vector.shape}")
         return tuple(vector.tolist()), tuple(np.broadcast_to(width, vector.shape).tolist())
 
+    def _least(self, capital: float) -> float:
+        """The least c (one-sided: ask) at which a forecast cannot lose more than is left of the capital."""
+        left = max(0.0, capital - self._total - self._book.potential) / len(self.corrections)
+        return 1.0 - left / self.max_stake if self.one_sided else 0.5 - left / (2 * self.max_stake)
+
+    def _certificate(self) -> Certificate:
+        found = certify(
+            self.corrections[0],
+            lines=len(self.corrections),
+            max_stake=self.max_stake,
+            c_range=self.c_range,
+            sound=self.mode == "sound",
+            one_sided=self.one_sided,
+            open_gross=self._book.late_gross,
+            exposure=self._book.late_exposure if self.max_exposure is None else self.max_exposure,
+        )
+        if self.capital is not None and (found.bound is None or self.capital < found.bound):
+            return replace(found, bound=self.capital, theorem="the solvency guard")
+        return found
+
     def _find(self, forecast: Forecast | SupportsIndex) -> OpenForecast:
         number: Any = forecast.id if isinstance(forecast, Forecast) else forecast
         if isinstance(number, np.integer):
             forecast = number = int(number)
-        open_ = self._open.get(number) if type(number) is int else None
+        open_ = self._book.open.get(number) if type(number) is int else None
         if open_ is not None and (
             open_.forecast is forecast or open_.forecast == forecast or number is forecast
         ):
@@ -277,7 +314,7 @@ class InsuredForecaster:
         raise UnknownForecast(f"no such forecast was made here; got {forecast!r}")
 
     def check_stake(self, stake: Any) -> None:
-        """Raise what staking this on a fresh forecast would raise."""
+        """Raise what staking this on a fresh forecast would raise, exposure aside."""
         self._accepted([0.0] * len(self.corrections), stake)
 
     def _accepted(self, grosses: list[float], stake: Any) -> tuple[float, ...]:
@@ -340,22 +377,7 @@ class InsuredForecaster:
 
         A crash in the middle leaves the file that was there before. The base is saved by its owner.
         """
-        content = {
-            "settings": {
-                "mode": self.mode,
-                "max_stake": self.max_stake,
-                "c_range": self.c_range,
-                "one_sided": self.one_sided,
-                "classes": self.classes,
-            },
-            "corrections": [{"type": corrections.name_of(c), "state": c.state()} for c in self.corrections],
-            "base": self.base is not None,
-            "open": [o.to_plain(keep_x=self.base is not None) for o in self._open.values()],
-            "next": self._next,
-            "counts": [self._rounds, self._voided, self._bets, self._negative, self._idle],
-            "sums": [self._turnover, self._total],
-        }
-        saving.write(path, kind=_KIND, version=_VERSION, content=content)
+        saving.write(path, kind=_KIND, version=_VERSION, content=content_of(self))
 
     @classmethod
     def load(
@@ -367,32 +389,9 @@ class InsuredForecaster:
         """
         content = saving.read(path, kind=_KIND, version=_VERSION)
         try:
-            return cls._restored(content, base, correction)
+            made: Self = restored(cls, content, base, correction)
+            return made
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise ValueError(f"{path} is damaged: {error!r}") from error
         except (ValueError, Refusal) as error:
             raise ValueError(f"{path} cannot be loaded: {error}") from None
-
-    @classmethod
-    def _restored(cls, content: dict[str, Any], base: Any, correction: type[Correction] | None) -> Self:
-        restored = []
-        for saved in content["corrections"]:
-            kind = correction or corrections.by_name(saved["type"])
-            if kind is None:
-                raise ValueError(
-                    f"pass correction=, the class {saved['type']!r}: it is not one of makewhole's"
-                )
-            restored.append(kind.from_state(saved["state"]))
-        if content["base"] and base is None:
-            raise ValueError("pass base=: this forecaster was saved with one, and it is saved by its owner")
-        settings = content["settings"]
-        made = cls(base, restored[0], **(settings | {"c_range": tuple(settings["c_range"])}))
-        if len(restored) != len(made.corrections):
-            raise ValueError(f"there must be {len(made.corrections)} corrections; got {len(restored)}")
-        made.corrections = restored
-        made._next = arguments.whole("next", content["next"], least=0)
-        made._open = read_open(content["open"], made._next, made.classes, made.one_sided, made.max_stake)
-        counts = [arguments.whole("counts", n, least=0) for n in content["counts"]]
-        made._rounds, made._voided, made._bets, made._negative, made._idle = counts
-        made._turnover, made._total = arguments.numbers("sums", content["sums"]).tolist()
-        return made

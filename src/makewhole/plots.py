@@ -11,7 +11,7 @@ from makewhole.backtest import BacktestResult, Curve
 
 # Okabe & Ito's colours, told apart by the colour-blind; each with a dash of its own, for print in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), "-", "--")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), "-")
 
 
 class LossDisplay:

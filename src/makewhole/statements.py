@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from makewhole.certificates import Certificate
+
 
 class Refusal(Exception):  # noqa: N818 - a refusal is expected, not an error
     """Something that is not done, for a reason the caller may well have expected; nothing has changed."""
@@ -48,6 +50,7 @@ class Statement:
     turnover: float
     total_loss: float
     open_exposure: float
+    certificate: Certificate
     negative_c: int
     notes: tuple[str, ...]
 
@@ -55,6 +58,12 @@ class Statement:
     def mean_loss(self) -> float:
         """Loss per settled forecast."""
         return self.total_loss / self.rounds if self.rounds else 0.0
+
+    @property
+    def capital_used(self) -> float | None:
+        """Total loss as a share of the certified bound; None without one."""
+        bound = self.certificate.bound
+        return None if not bound else self.total_loss / bound
 
     def __str__(self) -> str:
         rows = [
@@ -68,7 +77,9 @@ class Statement:
             ("total loss", f"{self.total_loss:,.6g}"),
             ("mean loss", f"{self.mean_loss:,.6g}"),
             ("open exposure", f"{self.open_exposure:,.6g}"),
+            ("can lose at most", str(self.certificate)),
+            ("of that lost", "" if self.capital_used is None else f"{max(0.0, self.capital_used):.1%}"),
         ]
         return "\n".join(
-            [*(f"{name:<20}{value}" for name, value in rows), *(f"note: {n}" for n in self.notes)]
+            [*(f"{name:<20}{value}" for name, value in rows if value), *(f"note: {n}" for n in self.notes)]
         )

@@ -6,6 +6,7 @@ from makewhole.corrections.base import Correction, Proposal, Stepped
 from makewhole.corrections.deterministic_swap import DeterministicSwap
 from makewhole.corrections.naive import NaiveBestResponse
 from makewhole.corrections.none import NoCorrection
+from makewhole.corrections.reserve import Reserve
 from makewhole.corrections.standard import StandardRegret
 from makewhole.corrections.swap import SwapRegret
 
@@ -15,13 +16,14 @@ __all__ = [
     "NaiveBestResponse",
     "NoCorrection",
     "Proposal",
+    "Reserve",
     "StandardRegret",
     "SwapRegret",
 ]
 
 _OURS: dict[str, type[Stepped]] = {
     kind.__name__: kind
-    for kind in (DeterministicSwap, NaiveBestResponse, NoCorrection, StandardRegret, SwapRegret)
+    for kind in (DeterministicSwap, NaiveBestResponse, NoCorrection, Reserve, StandardRegret, SwapRegret)
 }
 
 

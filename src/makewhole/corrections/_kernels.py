@@ -23,15 +23,28 @@ Step = tuple[float, int, bool]
 # --- Algorithm 1: what is published, and what it means for the correction ---------------------------------
 
 
-def publish(mu_hat: float, c_hat: float, lam: float, one_sided: bool) -> tuple[float, float, float]:
+def publish(
+    mu_hat: float, c_hat: float, lam: float, rules: tuple[bool, bool, bool], least: float
+) -> tuple[float, float, float]:
     """Publish (μ, c), and what the target is measured from: c = ĉ + λ, from ĉ.
 
-    One-sided, everything goes into μ, the ask, and c is 0. Only there may a number have been clipped, and
-    then the target must be measured from the λ that was in effect.
+    `rules` are (one_sided, sound, integrates). One-sided, everything goes into μ, the ask, and c is 0. Sound,
+    [μ − c, μ + c] is an interval inside [0, 1]. `least` is the least c (one-sided: ask) that the forecaster
+    can still afford. Where a number was clipped, the loss is not w·(x − λ) for x = z − ĉ: then the target is
+    measured from the λ in effect, except for a c that was raised and a correction that averages its targets;
+    for that one x = z − ĉ stays in range, and accounts for more than was lost.
     """
+    one_sided, sound, integrates = rules
+    wanted = c_hat + lam
     if one_sided:
-        return min(max(mu_hat + c_hat + lam, 0.0), 1.0), 0.0, -lam
-    return mu_hat, c_hat + lam, c_hat
+        return min(max(mu_hat + wanted, 0.0, least), 1.0), 0.0, -lam
+    if not sound:
+        return mu_hat, wanted, c_hat
+    c = min(max(wanted, 0.0, least), 0.5)
+    mu = min(max(mu_hat, c), 1.0 - c)
+    if c == wanted or (c > wanted and not integrates):
+        return mu, c, c_hat
+    return mu, c, c - lam
 
 
 def balance(
@@ -80,6 +93,17 @@ def gradient_observe(values: Any, marks: Any, proposal: Step, target: float, wei
     """λ ← λ + (p/√t)·w·(x − λ), the gradient taken where the forecast was made."""
     values[1] += 1.0
     values[0] += values[2] / values[1] ** 0.5 * weight * (target - proposal[0])
+
+
+def reserve_propose(values: Any, marks: Any) -> Step:
+    """λ where the books stand; values = [λ, rate, floor]."""
+    return values[0], 0, False
+
+
+def reserve_observe(values: Any, marks: Any, proposal: Step, target: float, weight: float) -> None:
+    """λ ← λ + η·ℓ/M, no lower than the floor; ℓ/M = w·(x − λ) with the λ the forecast was made with."""
+    lam = values[0] + values[1] * weight * (target - proposal[0])
+    values[0] = max(lam, values[2])
 
 
 # --- cells: shared by swap regret and deterministic swap --------------------------------------------------
@@ -234,7 +258,7 @@ def make_replay(propose: Callable[..., Any], observe: Callable[..., None]) -> Ca
     def replay(
         memory: Any,
         columns: tuple[Any, Any, Any, Any, Any],
-        one_sided: bool,
+        rules: tuple[bool, bool, bool],
         max_stake: float,
         totals: Any,
         out: tuple[Any, Any, Any, Any, Any],
@@ -246,7 +270,7 @@ def make_replay(propose: Callable[..., Any], observe: Callable[..., None]) -> Ca
         for t in range(len(mu_hat)):
             proposal = propose(values, marks)
             lam = proposal[0]
-            mu, c, origin = publish(mu_hat[t], c_hat[t], lam, one_sided)
+            mu, c, origin = publish(mu_hat[t], c_hat[t], lam, rules, 0.0)
             loss, target, weight = balance(mu, c, origin, outcome[t], net[t], gross[t], max_stake)
             total += loss
             mu_out[t], c_out[t], lam_out[t], loss_out[t], total_out[t] = mu, c, lam, loss, total

@@ -55,6 +55,7 @@ class Stepped:
     _values: list[float]
     _marks: list[int]
     _cells: int = 1
+    integrates: ClassVar[bool] = False  # whether λ adds up losses, rather than averaging targets
 
     def propose(self) -> Proposal:
         """The λ for the next forecast, and the cell to credit."""

@@ -232,7 +232,7 @@ def adversaries(results: list[dict[str, Any]]) -> Any:
             style = {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
             ax.plot(rounds, np.maximum(sizes, 1e-8), label=name, marker="o", markersize=3, **style)
             promised = [bound(name, int(t)) for t in rounds]
-            if name in ("deterministic swap", "standard 1"):
+            if name in ("deterministic swap", "standard 1", "reserve 0.01"):
                 ax.plot(rounds, promised, color=style["color"], linewidth=0.7, alpha=0.8)
         ax.set_xscale("log")
         ax.set_yscale("log")

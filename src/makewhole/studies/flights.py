@@ -26,7 +26,7 @@ from makewhole.studies.lineup import make_correction
 
 UNINSURED = "no insurance"
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
-CORRECTIONS = ("swap", "none", "naive", "standard 0.1", "deterministic swap")
+CORRECTIONS = ("swap", "none", "naive", "standard 0.1", "deterministic swap", "reserve 0.01")
 _LARGEST_DELAY_COST = 0.2 * math.exp(9)
 _POINTS = 400
 
@@ -143,10 +143,7 @@ def claims(results: list[dict[str, Any]]) -> list[Claim]:
     main = "swap" if "swap" in corrections else corrections[0]
     for column, what in (("revenue", "the airline's revenue"), ("utility", "total utility")):
         judged = [(share, *positive(gains(column, share, main, UNINSURED))) for share in shares]
-        numbers = "; ".join(
-            f"{share:.0%} cautious: {change.mean:+.2f} [{change.low:+.2f}, {change.high:+.2f}]"
-            for share, _, change in judged
-        )
+        numbers = "; ".join(f"{share:.0%} cautious: {change}" for share, _, change in judged)
         text = f"insurance ({main}) raises {what} at every share of cautious passengers"
         found.append(
             Claim(

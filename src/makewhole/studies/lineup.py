@@ -9,6 +9,7 @@ from makewhole.corrections import (
     DeterministicSwap,
     NaiveBestResponse,
     NoCorrection,
+    Reserve,
     StandardRegret,
     SwapRegret,
 )
@@ -26,6 +27,9 @@ LINEUP: dict[str, Callable[[int, Range, int], Correction]] = {
     # What the paper's authors used: narrower than the targets, so without its guarantee.
     "swap ±0.1": lambda rounds, c_range, seed: SwapRegret(cells=40, low=-0.1, high=0.1, seed=seed),
     "deterministic swap": lambda rounds, c_range, seed: DeterministicSwap.for_horizon(rounds, c_range),
+    "reserve 0.1": lambda rounds, c_range, seed: Reserve(rate=0.1),
+    "reserve 0.01": lambda rounds, c_range, seed: Reserve(rate=0.01),
+    "reserve 0.001": lambda rounds, c_range, seed: Reserve(rate=0.001),
 }
 
 

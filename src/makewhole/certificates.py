@@ -1,0 +1,63 @@
+"""What a forecaster can lose at worst, the theorem that says so, or why none does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from makewhole.corrections import DeterministicSwap, NoCorrection, Reserve, StandardRegret, SwapRegret
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """A bound on the total loss that holds now and for ever, or None with the reason.
+
+    `exposure` is what late outcomes add: the cap on open exposure where there is one, else the most there has
+    been so far, and then the bound may still grow with it.
+    """
+
+    bound: float | None
+    theorem: str
+    rate: float | None = None
+    max_stake: float | None = None
+    c_range: tuple[float, float] | None = None
+    exposure: float = 0.0
+
+    def __str__(self) -> str:
+        return f"none: {self.theorem}" if self.bound is None else f"{self.bound:,.6g} ({self.theorem})"
+
+
+_WHY_NOT = {
+    NoCorrection: "nothing is corrected",
+    SwapRegret: "the paper's swap bounds the mean, in expectation, against agents who cannot see its draw",
+    DeterministicSwap: "deterministic swap bounds the mean, not the total (Theorem C)",
+    StandardRegret: "with falling steps the bound on the total grows like √T",
+}
+
+
+def certify(
+    correction: Any,
+    *,
+    lines: int,
+    max_stake: float,
+    c_range: tuple[float, float],
+    sound: bool,
+    one_sided: bool,
+    open_gross: float,
+    exposure: float,
+) -> Certificate:
+    """The certificate of a correction's book of so many lines (1, or one per class)."""
+    if not isinstance(correction, Reserve):
+        return Certificate(None, _WHY_NOT.get(type(correction), "none is known for this correction"))
+    rate, low = correction.rate, c_range[0]
+    honest = sound and not one_sided
+    room = (0.5 if honest else 1.0) - low - correction.start
+    base = lines * room * max_stake / rate
+    facts: dict[str, Any] = {"rate": rate, "max_stake": max_stake, "c_range": c_range}
+    if honest:
+        return Certificate(base + exposure, "Theorem B", exposure=exposure, **facts)
+    late = rate * open_gross / max_stake
+    if late >= 1:
+        reason = f"too many bets were open at once: rate × {open_gross / max_stake:.3g} caps >= 1"
+        return Certificate(None, reason, exposure=exposure, **facts)
+    return Certificate(base / (1 - late), "Theorem A", exposure=exposure, **facts)

@@ -1,0 +1,92 @@
+"""Reserve: constant steps, and a total loss that is bounded for ever."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+from makewhole import arguments
+from makewhole.corrections import _kernels
+from makewhole.corrections.base import Stepped
+
+
+class Reserve(Stepped):
+    """λ ← λ + η·ℓ/M: every loss raises the price, every gain lowers it, and the sum is bounded by a constant.
+
+    λ is the books themselves: Σℓ = M·(λ − λ₁)/η, and λ cannot leave the range of its targets. So the *total*
+    loss, not only its mean, is bounded, for ever and against anyone (Theorem A); with honest intervals,
+    `mode="sound"`, a forecaster that sets aside M/(2η) cannot be ruined (Theorem B). The rate is the dial:
+    capital goes with 1/η, the noise in c with √η.
+
+    Limits: it pays back past luck rather than forecasting better, and honest agents pay the spread that
+    those who know better force on it.
+
+    Parameters
+    ----------
+    rate
+        η, above 0 and at most 1; at most ½ in sound mode.
+    start
+        λ₁, where it begins.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> f = mw.InsuredForecaster(None, mw.Reserve(rate=0.01), mode="sound", max_stake=1)
+    >>> for _ in range(10_000):  # someone who always knows the outcome
+    ...     payments = f.settle(f.forecast(mu=0.5), 1, stake=1.0)
+    >>> round(f.statement().total_loss, 2), f.statement().certificate.bound
+    (50.0, 50.0)
+    """
+
+    _propose = staticmethod(_kernels.reserve_propose)
+    _observe = staticmethod(_kernels.reserve_observe)
+    integrates = True
+
+    def __init__(self, rate: float = 0.01, start: float = 0.0) -> None:
+        self.rate = arguments.positive("rate", rate)
+        if self.rate > 1:
+            raise ValueError(f"rate must be at most 1; got {rate!r}")
+        self.start = float(arguments.numbers("start", start))
+        self._values, self._marks = [self.start, self.rate, -math.inf], []
+
+    @classmethod
+    def for_capital(cls, capital: float, max_stake: float) -> Self:
+        """The rate whose certificate, in sound mode with ĉ >= 0, is this capital: M/(2·capital).
+
+        Examples
+        --------
+        >>> import makewhole as mw
+        >>> mw.Reserve.for_capital(capital=50_000, max_stake=1000)
+        Reserve(rate=0.01)
+        """
+        capital, cap = arguments.positive("capital", capital), arguments.positive("max_stake", max_stake)
+        if capital < cap:
+            raise ValueError(f"capital must be at least max_stake, {cap:g}; got {capital:g}")
+        return cls(cap / (2 * capital))
+
+    def for_sound(self, c_range: tuple[float, float]) -> Self:
+        """The same as Theorem B wants it: a rate of at most ½, and λ no lower than −c₊."""
+        if self.rate > 0.5:
+            raise ValueError(f"rate must be at most 0.5 in sound mode; got {self.rate!r}")
+        twin = type(self).from_state(self.state())
+        twin._values[2] = -c_range[1]
+        twin._values[0] = max(twin._values[0], -c_range[1])
+        return twin
+
+    def __repr__(self) -> str:
+        start = f", start={self.start!r}" if self.start else ""
+        return f"Reserve(rate={self.rate!r}{start})"
+
+    def state(self) -> dict[str, Any]:
+        """Rate, start, λ and floor."""
+        lam, rate, floor = self._values
+        return {"rate": rate, "start": self.start, "lam": lam, "floor": None if math.isinf(floor) else floor}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Continue where `state()` was taken."""
+        made = cls(state["rate"], state["start"])
+        made._values[0] = float(arguments.numbers("lam", state["lam"]))
+        if state["floor"] is not None:
+            made._values[2] = float(arguments.numbers("floor", state["floor"]))
+        return made
