@@ -100,10 +100,10 @@ class OpenForecast:
 class Book:
     """The open forecasts, and what they can cost together.
 
-    `exposure` is what they can lose as staked, `gross` their stakes, `potential` what they could lose if
-    every stake there is room for were placed; `late_exposure` and `late_gross` are the most of the first two while
-    several forecasts were open. While only one is open it is not tracked: the bounds for outcomes that come
-    before the next forecast do not need it. `potential` is counted where capital is guarded.
+    `exposure` is what they can lose as staked, `gross` their stakes, and `potential`, counted where capital
+    is guarded, what they could lose if every stake there is room for were placed. `late_exposure` and
+    `late_gross` are the most of the first two while several were open; a single one is not tracked, for the
+    bounds do not need it when outcomes come before the next forecast.
     """
 
     def __init__(self, max_stake: float, max_exposure: float | None, *, guarded: bool) -> None:

@@ -7,7 +7,7 @@ which says it, shows what is mere luck.
 from __future__ import annotations
 
 import functools
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -306,8 +306,3 @@ def _honesty_claims(results: list[dict[str, Any]]) -> list[Claim]:
             "forecasted_loss",
         ),
     ]
-
-
-def settings_of(settings: DecisionSettings) -> dict[str, Any]:
-    """The settings as plain data, to be written beside the results."""
-    return asdict(settings)

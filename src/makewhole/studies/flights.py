@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -182,8 +182,3 @@ def _balance_claim(final: Any, shares: list[float], seeds: list[int], correction
         f"|result of the bets| per passenger, {numbers}",
         "airline_corrections",
     )
-
-
-def settings_of(settings: FlightSettings) -> dict[str, Any]:
-    """The settings as plain data, to be written beside the results."""
-    return asdict(settings)
