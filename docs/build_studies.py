@@ -16,8 +16,8 @@ INTRO = """\
 # The studies
 
 Every figure and claim of Zhao & Ermon (2021), on real data. This page is written by `make figures`; each
-claim is a function over the results, and each number a mean over seeds with its 95 % interval. A claim
-that does not hold is reported as not holding.
+claim is a function over the results, and brackets are 95 % intervals over seeds. A claim that does not hold
+is reported as not holding.
 
 To see a study for yourself, and change a number: `makewhole study --help`.
 """
@@ -36,6 +36,9 @@ there is insurance: the two-layer networks are nearly calibrated in the mean her
 correct, and total utility does not depend on who wins the bets. The bets' own balance is another matter:
 there the corrections differ, and swap is not the one that comes nearest.
 
+The seeds draw the passengers and the networks' first weights; the flights are the same for all. On the
+paper's own airline (`--data flights.csv`, the public file of 2015) what is said of insurance holds, too.
+
 Who gains is another question, which the paper does not ask. Insured, the cautious outbid others, the ticket's
 price rises, and the airline takes more than the whole gain: naive and trustful passengers are worse off at
 every share, and where most are cautious the cautious are, too (the figure of welfare by type).""",
@@ -47,16 +50,19 @@ correction that integrates its losses pays back past luck, win or loss, so its m
 than chance would let it; the oracle's row shows what chance alone does. Follow-the-leader is about as
 good as swap on these data, where nature repeats itself; it is adversaries it cannot bear (below).
 
-Balance is over all bets: within one digit every correction is off by 20 to 100 times as much as over all, and
-by about as much as no correction at all. Exactness says nothing of any single group.""",
+Balance is over all bets. Within one digit every correction is off by about as much as none at all: for the
+best of them that is tens to hundreds of times as much as over all. Exactness says nothing of any single
+group.""",
     "adult": """\
 The same on Adult, where the true probability is not known and there is no oracle row. The same verdicts.""",
     "adversaries": """\
-Unit stakes, μ = ½, everything seen by the agents. Swap holds against all but the one who reads its draw
-off the published c: that one wins 0.17 of the cap per forecast for every length, a counterexample to
-Theorem 1 as it is printed. Deterministic swap has no draw, and keeps to its bound (thin line) against
-everyone. Follow-the-leader is beaten by phases of doubling length; the authors' narrower range (±0.1, 40
-cells) voids the guarantee, and it shows. Where a line is missing it lies under another.""",
+Unit stakes, μ = ½, everything seen by the agents. Against all agents but one swap's mean loss falls, slowly
+against phases of doubling length. The one who reads its draw off the published c wins 0.17 of the cap per
+forecast at every length: a counterexample to Theorem 1 as it is printed. Deterministic swap has no draw,
+and keeps to its bound (thin line) against everyone; so does reserve, whose *total* is bounded.
+Follow-the-leader is beaten by phases of doubling length; the authors' narrower range (±0.1, 40 cells) voids
+the guarantee, and it shows. The phases' panel goes up and down with where in a phase a game ends. Where a
+line is missing it lies under another.""",
 }
 
 

@@ -44,6 +44,9 @@ def test_flights_come_in_order_of_schedule_with_the_right_outcome(kind: str, tmp
     assert departure == pytest.approx((minutes - minutes.mean()) / minutes.std())
     assert events.data.reshape(4, 6)[3, 2] == 0  # a missing distance is taken to be average
     assert len(datasets.load_flights(path, airline="AA")) == 1
+    quoted = tmp_path / "quoted.csv"
+    quoted.write_text("\n".join([",".join(f'"{c}"' for c in HEADER.split(",")), *ROWS, ""]))
+    assert len(datasets.load_flights(quoted)) == 4
 
 
 def test_nycflights_are_uniteds_57782() -> None:
@@ -62,6 +65,17 @@ def test_nycflights_are_uniteds_57782() -> None:
     [
         ("flights.csv", b"a,b,c\n1,2,3\n", "has neither layout of flights; of the 2015 one it lacks AIRLINE"),
         ("flights.csv", b"", "has no header line"),
+        ("flights.csv", HEADER.encode() + b"\n", "has a header and no flights"),
+        (
+            "flights.csv",
+            f"{HEADER}\n{ROWS[5]}\n".encode(),
+            "has 1 flights of WN, and none of them an arrival delay",
+        ),
+        (
+            "flights.csv",
+            f"{HEADER}\n{ROWS[0]}\n{ROWS[1].replace('-16', 'late')}\n".encode(),
+            "that is no number",
+        ),
         ("flights.csv.gz", b"not gzip", "is damaged or not what its name says"),
         ("flights.csv.gz", gzip.compress(b"x" * 10_000)[:-20], "is damaged or not what its name says"),
         ("flights.zip", b"PK nonsense", "is damaged or not what its name says"),

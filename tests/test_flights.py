@@ -148,9 +148,8 @@ def test_a_sweep_is_judged_and_insurance_pays(tmp_path: Path) -> None:
     assert [c.verdict for c in outcome.claims[:2]] == ["holds", "holds"]
     names = {p.name for p in (tmp_path / "flights").iterdir()}
     assert names == {
-        "results.parquet", "settings.json", "report.html", "airline.png", "airline.svg",
+        "results.parquet", "summary.parquet", "settings.json", "report.html", "airline.png", "airline.svg",
         "airline_corrections.png", "airline_corrections.svg", "airline_welfare.png", "airline_welfare.svg",
-        "airline_extension.png", "airline_extension.svg",
     }  # fmt: skip
     page = (tmp_path / "flights" / "report.html").read_text()
     assert "data:image/png;base64," in page

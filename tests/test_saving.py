@@ -182,11 +182,11 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"sums": ["a", "b"]}, "sums must be a number"),
-        ({"sums": [0.0, float("nan")]}, "sums must be finite"),
+        ({"tally": {"sums": ["a", "b"]}}, "sums must be a number"),
+        ({"tally": {"sums": [0.0, float("nan")]}}, "sums must be finite"),
         ({"next": -5}, "next must be a whole number"),
         ({"next": 0}, "numbers of their own below 0; got 0"),
-        ({"counts": [0, 0, 0, 0, 1.5]}, "counts must be a whole number"),
+        ({"tally": {"counts": [0, 0, 0, 0, 1.5]}}, "counts must be a whole number"),
         ({"corrections": []}, "damaged"),
         ({"open": "twice"}, "numbers of their own"),
         (
@@ -210,6 +210,8 @@ def test_a_file_with_wrong_numbers_is_refused(change: dict[str, Any], message: s
     f.save(path)
     document = json.loads(path.read_text())
     content = document["content"]
+    if "tally" in change:
+        change = {"tally": content["tally"] | change["tally"]}
     content |= {"open": content["open"] * 2} if change == {"open": "twice"} else change
     path.write_text(json.dumps(document))
     with pytest.raises(ValueError, match=message):

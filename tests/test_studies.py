@@ -100,7 +100,7 @@ def test_an_insider_wins_what_he_knows_until_c_stops_him() -> None:
 
 
 def test_bounds_are_kept_and_swap_loses_to_the_reader() -> None:
-    settings = adversaries.AdversarySettings((1000, 10_000))
+    settings = adversaries.AdversarySettings((1000, 10_000, 100_000))
     results = [adversaries.run(settings, name, 0) for name in LINEUP]
     for r in results:
         for agent in adversaries.AGENTS:
@@ -143,9 +143,53 @@ def test_a_claim_that_does_not_hold_is_said_not_to_hold() -> None:
         for c, r in ((flights.UNINSURED, 40.0), ("swap", 39.0), ("none", 39.5))
     ]
     verdicts = [c.verdict for c in flights.claims(worse)]
+    assert verdicts[4] == "undecided"  # nobody's bets are nearer to balance than anybody's
+    alone = [r for r in worse if r["correction"] != "none"]
+    assert not any("balance" in c.text for c in flights.claims(alone))  # a race of one is no race
     assert verdicts[0] == "fails"  # revenue fell
     assert verdicts[1] == "undecided"  # utility is the same
     assert verdicts[2] == "fails"  # swap did worse than none
+
+
+@pytest.mark.parametrize(
+    ("tail", "verdict"),
+    [
+        (lambda c: np.exp(-30 * c), "holds"),
+        (lambda c: np.maximum(c, 0.01) ** -3.0, "fails"),  # a power law is not exponentially rare
+        (lambda c: np.exp(-(((c - 0.19) / 0.01) ** 2)) + 1e-6, "fails"),  # neither small nor fading from 0.1
+    ],
+)
+def test_exponentially_rarer_is_told_from_merely_rarer(tail: Any, verdict: str) -> None:
+    middle = np.abs((decisions.C_BINS[1:] + decisions.C_BINS[:-1]) / 2)
+    draw = np.random.default_rng(0)
+    results = [
+        {
+            "corrections": {
+                "swap": {"c_counts": 1e6 * tail(middle) * draw.uniform(0.99, 1.01), "negative_c": 0.5}
+            }
+        }
+        for _ in range(3)
+    ]
+    assert decisions._interval_size(results, "swap", "mnist").verdict == verdict
+
+
+def test_another_file_of_the_same_name_is_not_taken_for_the_first(tmp_path: Path) -> None:
+    events = pl.DataFrame(
+        {
+            "YEAR": 2015, "MONTH": 1, "DAY": np.arange(60) % 28 + 1, "AIRLINE": "WN", "ORIGIN_AIRPORT": "SFO",
+            "DESTINATION_AIRPORT": "DEN", "SCHEDULED_DEPARTURE": 600 + np.arange(60),
+            "SCHEDULED_ARRIVAL": 900, "DISTANCE": 967, "ARRIVAL_DELAY": np.arange(60) % 50,
+        }
+    )  # fmt: skip
+    path = tmp_path / "mine.csv"
+    options = Options(data=str(path), seeds=1, shares=(0.3,), corrections=("swap",), jobs=1)
+    revenues = []
+    for late in (0, 60):
+        events.with_columns(pl.col("ARRIVAL_DELAY") + late).write_csv(path)
+        flights.load.cache_clear()
+        run_study("flights", options, tmp_path / "out")
+        revenues.append(pl.read_parquet(tmp_path / "out" / "flights" / "results.parquet")["utility"][-1])
+    assert revenues[0] != revenues[1]
 
 
 def test_sweeps_on_a_dask_cluster_are_the_serial_ones_bit_for_bit(tmp_path: Path) -> None:
@@ -224,6 +268,8 @@ def test_a_study_of_adversaries_writes_its_folder(tmp_path: Path) -> None:
         (["flights", "--data", "nowhere.csv"], "nowhere.csv is not there"),
         (["flights", "--rounds", "0"], "rounds must be a whole number of at least 1"),
         (["mnist", "--data", "/nowhere"], "is not there"),
+        (["mnist", "--cautious", "0.3"], "are for the study of flights"),
+        (["all", "--data", "/dev/null"], "must be the folder with MNIST and Adult"),
         (["adversaries", "--out", "/dev/null/x"], "Not a directory"),
     ],
 )

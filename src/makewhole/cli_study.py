@@ -57,6 +57,12 @@ def add_parser(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run one study, or all, and print their claims."""
     names = NAMES if arguments.study == "all" else (arguments.study,)
+    if "flights" not in names and (arguments.cautious or arguments.airline or arguments.shuffle):
+        raise ValueError("--cautious, --airline and --shuffle are for the study of flights")
+    if arguments.study == "all" and arguments.data and not Path(arguments.data).is_dir():
+        raise ValueError(
+            f"--data must be the folder with MNIST and Adult when all studies run; got {arguments.data!r}"
+        )
     if arguments.data and names != ("flights",):
         os.environ["MAKEWHOLE_DATA"] = arguments.data
     options = Options(

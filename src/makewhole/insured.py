@@ -29,6 +29,7 @@ from makewhole.statements import (
     Statement,
     UnknownForecast,
 )
+from makewhole.tallies import Tally
 
 _KIND, _VERSION = "makewhole.insured", 1
 # After so many settled forecasts without a stake the statement speaks up.
@@ -129,13 +130,13 @@ class InsuredForecaster:
         self._rules = (self.one_sided, mode == "sound", bool(getattr(correction, "integrates", False)))
         self._book = Book(self.max_stake, self.max_exposure, guarded=self.capital is not None)
         self._next = 0
-        self._rounds = self._voided = self._bets = self._negative = self._idle = 0
-        self._turnover = self._total = 0.0
+        # No forecast can lose or win more, with corrections that stay among their targets.
+        widest = 2.0 + self.c_range[1] - self.c_range[0]
+        self._tally = Tally(len(self.corrections) * self.max_stake * widest)
 
     def __repr__(self) -> str:
-        return (
-            f"InsuredForecaster({self.corrections[0]!r}, max_stake={self.max_stake!r}, rounds={self._rounds})"
-        )
+        kind, cap = self.corrections[0], self.max_stake
+        return f"InsuredForecaster({kind!r}, max_stake={cap!r}, rounds={self._tally.rounds})"
 
     # --- forecast -> stakes -> settle ---------------------------------------------------------------------
 
@@ -184,18 +185,13 @@ class InsuredForecaster:
         self._teach(open_, y)
         self._correct(lessons)
         self._book.leave(open_)
-        self._rounds += 1
-        self._bets += len(payments)
-        self._turnover += turnover
-        self._total += loss
-        self._negative += negative
-        self._idle = 0 if turnover else self._idle + 1
+        self._tally.settled(loss, turnover, len(payments), negative)
         return payments
 
     def void(self, forecast: Forecast | SupportsIndex) -> None:
         """Call a forecast off: nobody pays, nothing is learned."""
         self._book.leave(self._find(forecast))
-        self._voided += 1
+        self._tally.voided += 1
 
     def statement(self) -> Statement:
         """Rounds, turnover, losses and open exposure."""
@@ -205,26 +201,28 @@ class InsuredForecaster:
             notes.append(
                 f"the correction's range is narrower than [{-1 - high:g}, {1 - low:g}]: no guarantee"
             )
-        if self._negative:
+        tally, open_ = self._tally, self._book.open.values()
+        if tally.negative:
             notes.append(
-                f"{self._negative:,} forecasts had c < 0: opposite stakes on them earned money for nothing"
+                f"{tally.negative:,} forecasts had c < 0: opposite stakes on them earned money for nothing"
             )
-        if self._idle >= _LONG and self._bets:
+        if tally.idle >= _LONG and tally.bets:
             notes.append(
-                f"nobody has staked on the last {self._idle:,} forecasts: is c too wide to trade at?"
+                f"nobody has staked on the last {tally.idle:,} forecasts: is c too wide to trade at?"
             )
         return Statement(
             correction=repr(self.corrections[0]),
             max_stake=self.max_stake,
-            rounds=self._rounds,
-            open=len(self._book.open),
-            voided=self._voided,
-            bets=self._bets,
-            turnover=self._turnover,
-            total_loss=self._total,
-            open_exposure=sum(o.exposure() for o in self._book.open.values()),
+            rounds=tally.rounds,
+            open=len(open_),
+            voided=tally.voided,
+            bets=tally.bets,
+            turnover=tally.turnover,
+            total_loss=tally.total,
+            open_exposure=sum(o.exposure() for o in open_),
             certificate=self._certificate(),
-            negative_c=self._negative,
+            mean_loss_interval=tally.mean_loss_interval(),
+            negative_c=tally.negative,
             notes=tuple(notes),
         )
 
@@ -282,7 +280,7 @@ class InsuredForecaster:
 
     def _least(self, capital: float) -> float:
         """The least c (one-sided: ask) at which a forecast cannot lose more than is left of the capital."""
-        left = max(0.0, capital - self._total - self._book.potential) / len(self.corrections)
+        left = max(0.0, capital - self._tally.total - self._book.potential) / len(self.corrections)
         return 1.0 - left / self.max_stake if self.one_sided else 0.5 - left / (2 * self.max_stake)
 
     def _certificate(self) -> Certificate:

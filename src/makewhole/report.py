@@ -24,7 +24,7 @@ img { max-width: 100%; height: auto; }
 pre { background: #f6f6f6; padding: 0.8rem; overflow-x: auto; }
 """
 _HEAD = "<meta charset='utf-8'><meta name='viewport' content='width=device-width, initial-scale=1'>"
-_COLUMNS = ("claim", "where", "verdict", "numbers (mean over seeds, 95 % interval)")
+_COLUMNS = ("claim", "where", "verdict", "numbers (in brackets: 95 % over seeds)")
 
 
 class Finding(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Any
 
 from makewhole import arguments, corrections
 from makewhole.books import read_open
+from makewhole.tallies import Tally
 
 
 def content_of(forecaster: Any) -> dict[str, Any]:
@@ -25,8 +26,7 @@ def content_of(forecaster: Any) -> dict[str, Any]:
         "base": f.base is not None,
         "open": [entry.to_plain(keep_x=f.base is not None) for entry in f._book.open.values()],
         "next": f._next,
-        "counts": [f._rounds, f._voided, f._bets, f._negative, f._idle],
-        "sums": [f._turnover, f._total],
+        "tally": f._tally.to_plain(),
         "late": [f._book.late_exposure, f._book.late_gross],
     }
 
@@ -51,8 +51,6 @@ def restored(kind: Any, content: dict[str, Any], base: Any, correction: Any) -> 
         content["open"], made._next, made.classes, made.one_sided, made.max_stake
     ).items():
         made._book.enter(number, entry)
-    counts = [arguments.whole("counts", n, least=0) for n in content["counts"]]
-    made._rounds, made._voided, made._bets, made._negative, made._idle = counts
-    made._turnover, made._total = arguments.numbers("sums", content["sums"]).tolist()
+    made._tally = Tally.from_plain(content["tally"])
     made._book.late_exposure, made._book.late_gross = arguments.numbers("late", content["late"]).tolist()
     return made

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from makewhole.certificates import Certificate
+from makewhole.monitor import Interval
 
 
 class Refusal(Exception):  # noqa: N818 - a refusal is expected, not an error
@@ -51,6 +52,7 @@ class Statement:
     total_loss: float
     open_exposure: float
     certificate: Certificate
+    mean_loss_interval: Interval | None
     negative_c: int
     notes: tuple[str, ...]
 
@@ -60,10 +62,21 @@ class Statement:
         return self.total_loss / self.rounds if self.rounds else 0.0
 
     @property
+    def alarm(self) -> bool:
+        """Whether it is losing rather than unlucky: the mean loss's interval lies above 0 (see `monitor`)."""
+        return self.mean_loss_interval is not None and self.mean_loss_interval.low > 0
+
+    @property
     def capital_used(self) -> float | None:
         """Total loss as a share of the certified bound; None without one."""
         bound = self.certificate.bound
         return None if not bound else self.total_loss / bound
+
+    def _interval(self) -> str:
+        if self.mean_loss_interval is None:
+            return ""
+        low, high = self.mean_loss_interval
+        return f"[{low:,.6g}, {high:,.6g}] at all times" + ("; ALARM: it is losing" if self.alarm else "")
 
     def __str__(self) -> str:
         rows = [
@@ -76,6 +89,7 @@ class Statement:
             ("turnover", f"{self.turnover:,.6g}"),
             ("total loss", f"{self.total_loss:,.6g}"),
             ("mean loss", f"{self.mean_loss:,.6g}"),
+            ("with 95 % in", self._interval()),
             ("open exposure", f"{self.open_exposure:,.6g}"),
             ("can lose at most", str(self.certificate)),
             ("of that lost", "" if self.capital_used is None else f"{max(0.0, self.capital_used):.1%}"),

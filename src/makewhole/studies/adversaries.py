@@ -123,7 +123,7 @@ def claims(results: list[dict[str, Any]]) -> list[Claim]:
             Claim(
                 "Algorithm 3's mean loss vanishes against any agent",
                 "Theorem 1",
-                "fails" if worst["draw reading"] > 0.1 else "holds",
+                _if_long(longest, "fails" if max(worst.values()) > 0.1 else "holds"),
                 f"|mean loss| after {longest:,}: " + ", ".join(f"{a} {v:.4f}" for a, v in worst.items()),
                 "adversaries",
             )
@@ -142,7 +142,7 @@ def claims(results: list[dict[str, Any]]) -> list[Claim]:
     if "naive" in by_name:
         size = max(abs(loss) for r in by_name["naive"] for loss in r["losses"]["phase doubling"][-3:])
         text = "alternatives fail to be exact: follow-the-leader against phases of doubling length"
-        inexact: Verdict = "holds" if size > 0.01 else "fails"
+        inexact = _if_long(longest, "holds" if size > 0.01 else "fails")
         found.append(
             Claim(
                 text,
@@ -153,6 +153,11 @@ def claims(results: list[dict[str, Any]]) -> list[Claim]:
             )
         )
     return found
+
+
+def _if_long(longest: int, verdict: Verdict) -> Verdict:
+    """A word on what happens in the long run takes a long run."""
+    return verdict if longest >= 100_000 else "undecided"
 
 
 def _kept(results: list[dict[str, Any]], where: str, text: str) -> Claim:

@@ -180,7 +180,7 @@ def _replayed(
     return trace["c"], trace["payment"]
 
 
-def honesty(made: Pass, seed: int, bins: int = 15, points: int = 60) -> dict[str, Any]:
+def honesty(made: Pass, seed: int, bins: int = 15, points: int = 500) -> dict[str, Any]:
     """Forecasted against true expected loss on the test digits, recalibrated by histogram binning.
 
     c is the largest standard error that a bin's frequency can have; the stake hedges the trustful action.
@@ -266,28 +266,38 @@ def _nearness(results: list[dict[str, Any]], names: list[str], dataset: str) -> 
 
 
 def _interval_size(results: list[dict[str, Any]], name: str, dataset: str) -> Claim:
-    """Exponentially rarer: the logarithm of how often c is that wide falls along a line."""
-    counts = np.sum([r["corrections"][name]["c_counts"] for r in results], axis=0)
-    middle = (C_BINS[1:] + C_BINS[:-1]) / 2
-    wide = {limit: float(counts[np.abs(middle) > limit].sum() / counts.sum()) for limit in (0.1, 0.2, 0.3)}
-    tail = (middle > 0.05) & (middle < 0.4) & (counts > 0)
-    fit = float(np.corrcoef(middle[tail], np.log(counts[tail]))[0, 1]) if tail.sum() > 2 else 0.0
+    """Small: |c| below 0.1 on average. Exponentially rarer: it decays beyond 0.2 at 0.7 of the rate before.
+
+    (A power law decays at 0.58 of it.)
+    """
+    middle = np.abs((C_BINS[1:] + C_BINS[:-1]) / 2)
+    counts = [r["corrections"][name]["c_counts"] for r in results]
+    size = interval([float((middle * n).sum() / n.sum()) for n in counts])
+    wider = np.array(
+        [[max(n[middle > limit].sum(), 0.5) / n.sum() for limit in (0.1, 0.2, 0.3)] for n in counts]
+    )
+    rates = -np.diff(np.log(wider), axis=1)
+    small, _ = positive([0.1 - float((middle * n).sum() / n.sum()) for n in counts])
+    fading, _ = positive((rates[:, 1] - 0.7 * rates[:, 0]).tolist())
+    shares = ", ".join(
+        f"|c| > {limit}: {share:.2%}"
+        for limit, share in zip((0.1, 0.2, 0.3), wider.mean(axis=0), strict=True)
+    )
+    slower = interval((rates[:, 1] / rates[:, 0]).tolist())
     negative = interval([r["corrections"][name]["negative_c"] for r in results])
-    numbers = ", ".join(f"|c| > {limit}: {share:.2%}" for limit, share in wide.items())
-    holds = wide[0.2] < 0.05 and fit < -0.95
     text = f"on {dataset.upper()} c ({name}) is small, and large c are exponentially rarer"
-    note = f"{numbers}; correlation of log frequency with c {fit:.3f}; c < 0 in {negative.mean:.0%}"
-    return Claim(text, "§7, obs. 2, Fig. 3", "holds" if holds else "fails", note, f"interval_size_{dataset}")
+    decay = f"rate of decay beyond 0.2 over that before {slower}"
+    note = f"mean |c| {size}; {shares}; {decay}; c < 0 in {negative.mean:.0%}"
+    return Claim(text, "§7, obs. 2, Fig. 3", all_of([small, fading]), note, f"interval_size_{dataset}")
 
 
 def _honesty_claims(results: list[dict[str, Any]]) -> list[Claim]:
     error = max(float(np.abs(r["honesty"]["insured"] - r["honesty"]["high"]).max()) for r in results)
-    inside = interval(
-        [
-            float(((h["true"] >= h["low"]) & (h["true"] <= h["high"])).mean())
-            for h in (r["honesty"] for r in results)
-        ]
-    )
+    shares = []
+    for h in (r["honesty"] for r in results):
+        open_ = h["high"] > h["low"]  # where both outcomes cost the same there is nothing to be wrong about
+        shares.append(float(((h["true"] >= h["low"]) & (h["true"] <= h["high"]))[open_].mean()))
+    inside = interval(shares)
     rare: Verdict = "holds" if inside.high < 0.25 else "fails" if inside.low > 0.25 else "undecided"
     exact: Verdict = "holds" if error < 1e-9 else "fails"
     return [
@@ -302,7 +312,7 @@ def _honesty_claims(results: list[dict[str, Any]]) -> list[Claim]:
             "without them it is rarely inside [L_min, L_max], though the forecaster is calibrated",
             "§7, obs. 1",
             rare,
-            f"inside in {inside} of cases",
+            f"inside in {inside} of cases (15 bins, c their largest standard error; rarely: under 0.25)",
             "forecasted_loss",
         ),
     ]

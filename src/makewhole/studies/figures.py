@@ -170,8 +170,10 @@ def betting_loss(results: list[dict[str, Any]]) -> Any:
         ax.axhline(0, color="0.4", linewidth=0.8, linestyle=":")
         ax.set_xscale("log")
         ax.set_title("oracle (the true probability, c = 0)" if name == ORACLE else name, fontsize=10)
-    for ax in axes.flat[len(names) :]:
+    for k, ax in enumerate(axes.flat[len(names) :], start=len(names)):
         ax.set_visible(False)
+        axes.flat[k - columns].tick_params(labelbottom=True)  # the lowest that is seen carries the labels
+        axes.flat[k - columns].set_xlabel("forecasts")
     limit = np.quantile(
         [np.abs(r["corrections"][n]["curves"][:, later]) for r in results for n in names], 0.98
     )
@@ -232,7 +234,7 @@ def adversaries(results: list[dict[str, Any]]) -> Any:
             style = {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
             ax.plot(rounds, np.maximum(sizes, 1e-8), label=name, marker="o", markersize=3, **style)
             promised = [bound(name, int(t)) for t in rounds]
-            if name in ("deterministic swap", "standard 1", "reserve 0.01"):
+            if name in ("deterministic swap", "standard 0.1", "standard 1", "reserve 0.01"):
                 ax.plot(rounds, promised, color=style["color"], linewidth=0.7, alpha=0.8)
         ax.set_xscale("log")
         ax.set_yscale("log")

@@ -21,7 +21,7 @@ from makewhole.datasets import Events, load_flights
 from makewhole.forecasters import TwoLayerLearner
 from makewhole.jit import call
 from makewhole.studies._market import COLUMNS, compiled_season
-from makewhole.studies.claims import Claim, Verdict, all_of, interval, positive
+from makewhole.studies.claims import Claim, all_of, interval, positive
 from makewhole.studies.lineup import make_correction
 
 UNINSURED = "no insurance"
@@ -45,6 +45,7 @@ class FlightSettings:
     c_rate: float = 0.01
     c_range: tuple[float, float] = (-0.5, 0.5)
     shuffle: bool = False
+    digest: str = ""  # of the data's content, so that a cache can tell one file from another of that name
 
     def check(self) -> None:
         """Say what does not fit."""
@@ -160,25 +161,25 @@ def claims(results: list[dict[str, Any]]) -> list[Claim]:
             numbers = "; ".join(f"{share:.0%}: {change}" for share, _, change in judged)
             text = f"with Algorithm 3 (swap) {what} is better than without (none)"
             found.append(Claim(text, "§6.2, Fig. 1", all_of([v for _, v, _ in judged]), numbers, "airline"))
-    found.append(_balance_claim(final, shares, seeds, corrections))
+    if "swap" in corrections and len(corrections) > 1:
+        found.append(_balance_claim(final, shares, seeds, corrections))
     return found
 
 
 def _balance_claim(final: Any, shares: list[float], seeds: list[int], corrections: list[str]) -> Claim:
-    """Which correction's bets come nearest to balance, as the airline's mean loss per passenger."""
+    """Whether swap's bets come nearer to balance than each other correction's, seed by seed."""
     sizes = {
-        name: interval([abs(float(final[share, name, s]["bets"][-1])) for share in shares for s in seeds])
+        name: [float(np.mean([abs(final[share, name, s]["bets"][-1]) for share in shares])) for s in seeds]
         for name in corrections
     }
-    numbers = "; ".join(
-        f"{name}: {size.mean:.4f}" for name, size in sorted(sizes.items(), key=lambda kv: kv[1].mean)
-    )
-    best = min(sizes, key=lambda name: sizes[name].mean)
-    verdict: Verdict = "holds" if best == "swap" else "fails"
+    judged = [
+        positive([other - swap for other, swap in zip(sizes[name], sizes["swap"], strict=True)])[0]
+        for name in corrections
+        if name != "swap"
+    ]
+    ranked = sorted(sizes, key=lambda name: float(np.mean(sizes[name])))
+    numbers = "; ".join(f"{name}: {interval(sizes[name])}" for name in ranked)
+    text = "swap's bets come nearer to balance than every other correction's"
     return Claim(
-        "of all corrections swap's bets come nearest to balance",
-        "§6.2",
-        verdict,
-        f"|result of the bets| per passenger, {numbers}",
-        "airline_corrections",
+        text, "§6.2", all_of(judged), f"|result of the bets| per passenger, {numbers}", "airline_corrections"
     )

