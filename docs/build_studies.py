@@ -54,7 +54,8 @@ Balance is over all bets. Within one digit every correction is off by about as m
 best of them that is tens to hundreds of times as much as over all. Exactness says nothing of any single
 group.""",
     "adult": """\
-The same on Adult, where the true probability is not known and there is no oracle row. The same verdicts.""",
+The same on Adult, where the true probability is not known and there is no oracle row. The picture is the
+same, but that c, though smaller here, fades more slowly than exponentially.""",
     "adversaries": """\
 Unit stakes, μ = ½, everything seen by the agents. Against all agents but one swap's mean loss falls, slowly
 against phases of doubling length. The one who reads its draw off the published c wins 0.17 of the cap per
