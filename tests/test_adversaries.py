@@ -1,7 +1,9 @@
 """Who wins against whom: the counterexample to Theorem 1, and what follow-the-leader cannot bear."""
 
 import math
+import runpy
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,6 +39,14 @@ def test_deterministic_swap_has_no_draw_to_read(rounds: int) -> None:
     correction = mw.DeterministicSwap.for_horizon(rounds)
     record = attack(lambda n: mw.agents.DrawReader(correction, rounds, n.outcome), correction, rounds)
     assert abs(record.mean_loss) < 0.001
+
+
+def test_the_example_of_attacks_says_who_falls(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(Path(__file__).parent.parent / "examples" / "attacks.py"), run_name="__main__")
+    out = capsys.readouterr().out
+    assert "you gain 4" in out
+    verdicts = [line.split("  ")[-1] for line in out.splitlines() if "falls" in line or "not fall" in line]
+    assert verdicts == ["does not fall", "falls", "falls", "does not fall", "does not fall", "falls"]
 
 
 def test_phases_of_doubling_length_beat_follow_the_leader_for_ever() -> None:

@@ -28,7 +28,7 @@ def test_with_the_hedge_the_total_loss_is_the_upper_bound_for_both_outcomes(
     high = mw.loss_bounds((if_0, if_1), mu, c).high
     scale = max(abs(if_0), abs(if_1), 1e-300) * (1 + abs(c))
     for outcome, loss in enumerate((if_0, if_1)):
-        assert abs(loss - mw.payment(stake, outcome, mu, c) - high) <= 1e-12 * 4 * scale
+        assert abs(loss - mw.payment(stake, outcome, mu, c) - high) <= 1e-12 * scale
 
 
 @given(amount, probability, width)

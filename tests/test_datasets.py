@@ -4,6 +4,7 @@ import functools
 import gzip
 import hashlib
 import http.server
+import runpy
 import struct
 import threading
 from collections.abc import Iterator
@@ -116,6 +117,7 @@ def small_files() -> dict[str, bytes]:
         "adult.data": adult.encode(),
         "adult.test": test.encode(),
         "538_mlb_games.csv": games.encode(),
+        "538_nba_games.csv": games.encode(),
     }
 
 
@@ -182,6 +184,14 @@ def test_a_folder_of_ones_own_comes_first(
     assert games["y"].to_list() == [0, 1]
     with pytest.raises(ValueError, match="league must be 'mlb' or 'nba'; got 'nhl'"):
         datasets.load_538("nhl")  # type: ignore[arg-type]  # bad on purpose
+
+
+def test_the_games_example_runs(served: Path, capsys: Any) -> None:
+    example = runpy.run_path(str(Path(__file__).parent.parent / "examples" / "games.py"))
+    example["main"]()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + 2 * 2 * 4
+    assert lines[1].split()[:3] == ["mlb", "fans", "NoCorrection"]
 
 
 def test_the_benchmark_runs_on_what_is_served(served: Path, tmp_path: Path) -> None:

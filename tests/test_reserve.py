@@ -272,6 +272,22 @@ def test_too_many_open_bets_void_the_bound_in_exact_mode() -> None:
     assert "too many bets were open at once" in certificate.theorem
 
 
+def test_every_window_of_time_loses_no_more_than_theorem_b_says() -> None:
+    """Agents who first lose for long, and then know everything: past gains are not all lost again."""
+    rate, c_range = 0.01, (0.0, 0.2)
+    f = mw.InsuredForecaster(None, mw.Reserve(rate), mode="sound", max_stake=1, c_range=c_range)
+    totals = [0.0]
+    for t in range(12_000):
+        knows = t % 6000 >= 3000
+        q = f.forecast(mu=0.5, c_hat=0.2 if t % 2 else 0.0)
+        f.settle(q, t % 2, stake=(1.0 if t % 2 else -1.0) * (1 if knows else -1))
+        totals.append(f.statement().total_loss)
+    lowest_before = np.minimum.accumulate(totals)
+    worst_window = float((np.array(totals) - lowest_before).max())
+    assert worst_window <= (0.5 + c_range[1] - c_range[0]) / rate + 1e-9
+    assert worst_window > 0.5 / rate  # more than from a fresh start: the windows' own bound is what holds
+
+
 def test_classes_add_their_bounds() -> None:
     f = mw.InsuredForecaster(None, mw.Reserve(0.1), mode="sound", max_stake=1, classes=4)
     assert f.statement().certificate.bound == pytest.approx(4 * 5.0)

@@ -51,7 +51,7 @@ def certify(
         return Certificate(None, _WHY_NOT.get(type(correction), "none is known for this correction"))
     rate, low = correction.rate, c_range[0]
     honest = sound and not one_sided
-    room = (0.5 if honest else 1.0) - low - correction.start
+    room = max(0.0, (0.5 if honest else 1.0) - low - correction.start)
     base = lines * room * max_stake / rate
     facts: dict[str, Any] = {"rate": rate, "max_stake": max_stake, "c_range": c_range}
     if honest:
