@@ -66,7 +66,7 @@ def test_backtest_prints_a_table_and_writes_a_figure(suffix: str, log: Path) -> 
     done = run("backtest", log.with_suffix(suffix), *COLUMNS, "--figure", figure)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    for name in ("none", "naive", "standard", "swap", "deterministic"):
+    for name in ("none", "naive", "standard", "swap", "deterministic", "reserve"):
         assert f"\n {name}" in done.stdout or f"\n  {name}" in done.stdout
     assert "2,000 rows, 0 left out" in done.stdout
     assert figure.read_bytes().startswith(b"\x89PNG")
@@ -81,6 +81,14 @@ def test_backtest_json_is_what_the_library_says(log: Path, capsys: pytest.Captur
     assert list(said) == ["deterministic"]
     assert said["deterministic"]["total_loss"] == result.total_loss
     assert said["deterministic"]["rounds"] == 2000
+
+
+def test_sound_mode_publishes_no_negative_c(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["backtest", str(log), *COLUMNS, "--mode", "sound", "--rate", "0.05", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert all(result["negative_c"] == 0 for result in said.values())
+    expected = mw.backtest(pl.read_csv(log), "p", "y", "amount", correction=mw.Reserve(0.05), mode="sound")
+    assert said["reserve"]["total_loss"] == expected.total_loss
 
 
 def test_a_csv_is_read_as_people_write_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

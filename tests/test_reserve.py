@@ -258,6 +258,15 @@ def test_without_a_bound_the_statement_says_why(correction: mw.Correction, reaso
     assert reason in str(statement)
 
 
+def test_a_stake_placed_with_its_settlement_counts_as_open_beside_the_others() -> None:
+    f = mw.InsuredForecaster(None, mw.Reserve(0.1), mode="sound", max_stake=1)
+    one, two = f.forecast(mu=0.5), f.forecast(mu=0.5)
+    f.stake(one, 1.0)
+    f.settle(two, 1, stake=1.0)
+    assert f.statement().certificate.exposure == pytest.approx(1.0)
+    assert f.statement().certificate.bound == pytest.approx(5.0 + 1.0)
+
+
 def test_too_many_open_bets_void_the_bound_in_exact_mode() -> None:
     f = mw.InsuredForecaster(None, mw.Reserve(0.1), max_stake=1, c_range=(0.0, 0.0))
     first = [f.forecast(mu=0.5) for _ in range(5)]

@@ -59,11 +59,8 @@ class BacktestResult:
 
     def to_frame(self, backend: str | None = None) -> Any:
         """The trace, if there is one, else the curve, as a frame."""
-        columns = self._trace_or_curve()
+        columns = self.curve._asdict() if self.trace is None else self.trace
         return frames.make_frame(columns, backend)
-
-    def _trace_or_curve(self) -> dict[str, Floats]:
-        return self.curve._asdict() if self.trace is None else self.trace
 
     def __str__(self) -> str:
         rows = [

@@ -137,6 +137,8 @@ class Book:
 
     def leave(self, entry: OpenForecast) -> None:
         """Close a forecast."""
+        if len(self.open) > 1:  # a stake may have been placed with the settlement itself
+            self._track(entry)
         del self.open[entry.forecast.id]  # type: ignore[arg-type]  # what is open has a number
         self.exposure -= entry.tracked[0]
         self.gross -= entry.tracked[1]

@@ -35,7 +35,7 @@ command line itself is wrong; 130 interrupted; 141 the reader of the output went
 # What people write for a number they do not have.
 _MISSING = ["", "NA", "N/A", "na", "n/a", "nan", "NULL", "null", "None", "none", "-", "?"]
 
-_CORRECTIONS = ("none", "naive", "standard", "swap", "deterministic")
+_CORRECTIONS = ("none", "naive", "standard", "swap", "deterministic", "reserve")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -122,7 +122,12 @@ def _backtest_options(parser: argparse.ArgumentParser) -> None:
         help="which to try; may be given several times (default all)",
     )
     add("--cells", type=int, help="cells of the swap corrections (default: chosen for the log's length)")
-    add("--rate", type=float, default=0.1, help="first step of standard regret (default 0.1)")
+    add(
+        "--rate",
+        type=float,
+        help="first step of standard regret (default 0.1), rate of reserve (default 0.01)",
+    )
+    add("--mode", choices=["exact", "sound"], default="exact", help="sound: honest intervals, 0 <= c <= 1/2")
     add("--seed", type=int, default=0, help="seed of swap regret's draws (default 0)")
     add("--figure", type=Path, help="write the mean loss over time to this .png, .svg or .pdf")
     add("--json", action="store_true", help="print JSON")
@@ -193,6 +198,7 @@ def _backtest(arguments: argparse.Namespace) -> None:
                 c_hat=arguments.c_hat,
                 event=arguments.event,
                 correction=_correction(name, arguments, frame),
+                mode=arguments.mode,
                 max_stake=arguments.max_stake,
                 one_sided=arguments.one_sided,
                 progress=track(name),
@@ -209,7 +215,9 @@ def _correction(name: str, arguments: argparse.Namespace, frame: Any) -> mw.Corr
     if name == "naive":
         return mw.NaiveBestResponse()
     if name == "standard":
-        return mw.StandardRegret(rate=arguments.rate)
+        return mw.StandardRegret(rate=0.1 if arguments.rate is None else arguments.rate)
+    if name == "reserve":
+        return mw.Reserve(rate=0.01 if arguments.rate is None else arguments.rate)
     widths = None if arguments.c_hat is None else frame[arguments.c_hat].drop_nulls().drop_nans()
     low, high = (0.0, 0.0) if widths is None or not len(widths) else (widths.min(), widths.max())
     rounds = max(1, len(frame) if arguments.event is None else frame[arguments.event].n_unique())
