@@ -13,7 +13,7 @@ import numpy as np
 from makewhole import arguments, frames
 from makewhole.arguments import Floats
 from makewhole.corrections import Correction, DeterministicSwap, Reserve
-from makewhole.corrections._kernels import compiled_replay, make_replay
+from makewhole.corrections._kernels import compiled_composed_replay, compiled_replay, make_replay
 from makewhole.corrections.base import Stepped
 from makewhole.jit import call
 from makewhole.logs import CHUNK, Chunk, Log
@@ -143,8 +143,8 @@ def backtest(
     if correction is None:
         correction = DeterministicSwap.for_horizon(max(1, log.rounds), c_range=log.c_range())
     correction = copy.deepcopy(correction)
-    if mode == "sound" and not one_sided and isinstance(correction, Reserve):
-        correction = correction.for_sound(log.c_range())
+    if isinstance(correction, Reserve):
+        correction = correction.in_mode(mode, one_sided, log.c_range())
     rules = (one_sided, mode == "sound", getattr(correction, "integrates", False))
     run = _Run(correction, cap, rules, log.rounds, trace=log.rows if trace else 0)
     for chunk in log.chunks(cap):
@@ -162,10 +162,14 @@ class _Run:
     ) -> None:
         self.correction, self.cap, self.rules = correction, cap, rules
         self.stepped = _compilable(correction)
+        self.over: Stepped | None = getattr(self.stepped, "over", None)
         self.memory: Any = self.stepped.arrays() if self.stepped else (None, None)
+        if self.over is not None:
+            self.memory += self.over.arrays()
         self.replay = self._loop()
         self.total, self.turnover, self.c_sum = np.zeros(1), 0.0, 0.0
         self.rounds = self.negative = 0
+        self.traced = trace > 0
         self.out = tuple(np.empty(CHUNK) for _ in range(5))
         moments = np.arange(1, CURVE_POINTS) * (rounds / (CURVE_POINTS - 1))
         self.moments = np.unique(np.ceil(moments).astype(np.int64))
@@ -174,8 +178,9 @@ class _Run:
 
     def _loop(self) -> Callable[..., None]:
         if self.stepped is not None:
-            kind = type(self.stepped)
-            return functools.partial(call, compiled_replay(kind._propose, kind._observe))
+            kind = type(self.over or self.stepped)
+            compiled = compiled_replay if self.over is None else compiled_composed_replay
+            return functools.partial(call, compiled(kind._propose, kind._observe))
         correction = self.correction
 
         def propose(*_: Any) -> tuple[float, Any]:
@@ -191,12 +196,12 @@ class _Run:
         size = len(chunk.columns[0])
         if size > len(self.out[0]):
             self.out = tuple(np.empty(size) for _ in range(5))
-        out = tuple(column[:size] for column in self.out)
+        out = tuple(column[: size if k < 3 or self.traced else 0] for k, column in enumerate(self.out))
         columns = chunk.columns if self.stepped else tuple(column.tolist() for column in chunk.columns)
         self.replay(self.memory, columns, self.rules, self.cap, self.total, out)
         if not size:
             return
-        mu, c, lam, loss, total = out
+        c, lam, total, mu, loss = out
         self.turnover += float(chunk.columns[4].sum())
         self.c_sum += float(c.sum())
         self.negative += int(np.count_nonzero(c < 0))
@@ -222,7 +227,9 @@ class _Run:
 
     def result(self, log: Log) -> BacktestResult:
         if self.stepped is not None:
-            self.stepped.adopt(self.memory)
+            self.stepped.adopt(self.memory[:2])
+        if self.over is not None:
+            self.over.adopt(self.memory[2:])
         if self.rounds and not np.isin(self.rounds, self.moments):  # rows were left out: the end is elsewhere
             self.points.append(self.last)
         round_, total, lam = (np.concatenate(part) for part in zip(*self.points, strict=True))

@@ -17,8 +17,9 @@ from makewhole.statements import StakeRefused
 _ROWS = {"SparseRow": SparseRow}
 
 # One binary bet within a forecast, the event itself or one of its classes: what was published, what the
-# target is measured from, and what the correction needs to credit the outcome.
-Line = tuple[float, float, float, Proposal]  # μ, c, origin, proposal
+# target is measured from, what the correction needs to credit the outcome; and under a reserve that is over
+# another correction, ĉ and that one's own proposal.
+Line = tuple[float, float, float, Proposal, tuple[float, Proposal] | None]
 
 
 def published(lines: list[Line], number: int, classes: int | None, one_sided: bool) -> Forecast:
@@ -59,19 +60,19 @@ class OpenForecast:
     def exposure(self) -> float:
         """The most that its bets can lose; at least 0, as it may be voided."""
         lines = zip(self.lines, self.nets, self.grosses, strict=True)
-        if_none = sum(-net * mu - gross * c for (mu, c, _, _), net, gross in lines)
+        if_none = sum(-net * mu - gross * c for (mu, c, *_), net, gross in lines)
         gains = self.nets if self.forecast.classes else [0.0, self.nets[0]]
         return max(0.0, *(if_none + gain for gain in gains))
 
     def potential(self) -> float:
         """The most it can lose per unit of cap, with every line staked in full: Σ(1 − 2c), or Σ(1 − ask)."""
         one_sided = self.forecast.one_sided
-        return sum([max(0.0, 1.0 - (mu if one_sided else 2 * c)) for mu, c, _, _ in self.lines])
+        return sum([max(0.0, 1.0 - (mu if one_sided else 2 * c)) for mu, c, *_ in self.lines])
 
     def to_plain(self, *, keep_x: bool) -> dict[str, Any]:
         """As plain data; the features only where there is a base that will learn from them."""
         number = self.forecast.id
-        strange = [p for *_, p in self.lines if type(p) is not Proposal]
+        strange = [line[3] for line in self.lines if type(line[3]) is not Proposal]
         if strange:
             raise TypeError(
                 f"proposals must be makewhole.Proposal to be saved while open; got {strange[0]!r}"
@@ -80,14 +81,20 @@ class OpenForecast:
             "id": number,
             "x": saving.encode(f"x of open forecast {number}", self.x, _ROWS) if keep_x else None,
             "said": self.said,
-            "lines": [[mu, c, origin, list(proposal)] for mu, c, origin, proposal in self.lines],
+            "lines": [
+                [mu, c, origin, list(proposal), inner and [inner[0], list(inner[1])]]
+                for mu, c, origin, proposal, inner in self.lines
+            ],
             "stakes": self.stakes,
         }
 
     @classmethod
     def from_plain(cls, saved: dict[str, Any], classes: int | None, one_sided: bool) -> OpenForecast:
         """What `to_plain` was taken of."""
-        lines = [(mu, c, origin, Proposal(*p)) for mu, c, origin, p in saved["lines"]]
+        lines: list[Line] = [
+            (mu, c, origin, Proposal(*p), inner and (inner[0], Proposal(*inner[1])))
+            for mu, c, origin, p, inner in saved["lines"]
+        ]
         forecast = published(lines, saved["id"], classes, one_sided)
         x = saving.decode(saved["x"], _ROWS)
         zero = [0.0] * len(lines)

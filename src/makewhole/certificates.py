@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from makewhole.corrections import DeterministicSwap, NoCorrection, Reserve, StandardRegret, SwapRegret
@@ -41,22 +41,40 @@ def certify(
     lines: int,
     max_stake: float,
     c_range: tuple[float, float],
-    sound: bool,
-    one_sided: bool,
+    honest: bool,
+    open_gross: float,
+    exposure: float,
+    capital: float | None,
+) -> Certificate:
+    """The certificate of a correction's book of so many lines (1, or one per class).
+
+    `honest` is whether its intervals lie inside [0, 1], that is, whether it is sound and two-sided.
+    """
+    found = _by_theorem(correction, lines, max_stake, c_range, honest, open_gross, exposure)
+    if capital is not None and (found.bound is None or capital < found.bound):
+        return replace(found, bound=capital, theorem="the solvency guard")
+    return found
+
+
+def _by_theorem(
+    correction: Any,
+    lines: int,
+    max_stake: float,
+    c_range: tuple[float, float],
+    honest: bool,
     open_gross: float,
     exposure: float,
 ) -> Certificate:
-    """The certificate of a correction's book of so many lines (1, or one per class)."""
     if not isinstance(correction, Reserve):
         return Certificate(None, _WHY_NOT.get(type(correction), "none is known for this correction"))
-    rate, low = correction.rate, c_range[0]
-    honest = sound and not one_sided
-    room = max(0.0, (0.5 if honest else 1.0) - low - correction.start)
-    base = lines * room * max_stake / rate
-    facts: dict[str, Any] = {"rate": rate, "max_stake": max_stake, "c_range": c_range}
+    if correction.over is not None:  # what it adds to lies in [0, ½], whatever ĉ does
+        c_range = (0.0, 0.5)
+    room = max(0.0, (0.5 if honest else 1.0) - c_range[0] - correction.start)
+    base = lines * room * max_stake / correction.rate
+    facts: dict[str, Any] = {"rate": correction.rate, "max_stake": max_stake, "c_range": c_range}
     if honest:
         return Certificate(base + exposure, "Theorem B", exposure=exposure, **facts)
-    late = rate * open_gross / max_stake
+    late = correction.rate * open_gross / max_stake
     if late >= 1:
         reason = f"too many bets were open at once: rate × {open_gross / max_stake:.3g} caps >= 1"
         return Certificate(None, reason, exposure=exposure, **facts)

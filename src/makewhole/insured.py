@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import os
-from dataclasses import replace
 from typing import Any, Literal, Self, SupportsIndex
 
 import numpy as np
@@ -16,7 +15,7 @@ from makewhole import arguments, saving
 from makewhole.books import Book, Line, OpenForecast, published
 from makewhole.certificates import Certificate, certify
 from makewhole.corrections import Correction, Reserve, StandardRegret
-from makewhole.corrections._kernels import balance, publish
+from makewhole.corrections._kernels import balance, publish, refine
 from makewhole.corrections.base import Stepped
 from makewhole.decisions import Forecast
 from makewhole.forecasters import adapt
@@ -124,8 +123,8 @@ class InsuredForecaster:
             raise TypeError(
                 f"correction must have propose, observe, state and from_state; got {correction!r}"
             )
-        if mode == "sound" and not one_sided and isinstance(correction, Reserve):
-            correction = correction.for_sound(self.c_range)
+        if isinstance(correction, Reserve):
+            correction = correction.in_mode(mode, one_sided, self.c_range)
         self.corrections: list[Correction] = [copy.deepcopy(correction) for _ in range(self.classes or 1)]
         self._rules = (self.one_sided, mode == "sound", bool(getattr(correction, "integrates", False)))
         self._book = Book(self.max_stake, self.max_exposure, guarded=self.capital is not None)
@@ -169,8 +168,8 @@ class InsuredForecaster:
         if stake is not None:
             open_ = self._book.with_stake(open_, self._accepted(open_.grosses, stake))
         payments = [0.0] * len(open_.stakes)
-        loss, negative, lessons = 0.0, False, []
-        for k, (mu, c, origin, proposal) in enumerate(open_.lines):
+        loss, negative, lessons, inner_lessons = 0.0, False, [], []
+        for k, (mu, c, origin, proposal, inner) in enumerate(open_.lines):
             happened = float(y if self.classes is None else y == k)
             net, gross = open_.nets[k], open_.grosses[k]
             lost, target, weight = balance(mu, c, origin, happened, net, gross, self.max_stake)
@@ -179,11 +178,15 @@ class InsuredForecaster:
             loss += lost
             negative |= c < 0
             lessons.append((proposal, target, weight))
+            if inner is not None:  # its own target, z − ĉ
+                inner_lessons.append((inner[1], target + origin - inner[0], weight))
         turnover = sum(open_.grosses)
         if not abs(sum(payments) - loss) <= 1e-9 * (turnover + abs(loss)) + 1e-300:
             raise ConservationError(f"payments add up to {sum(payments)!r}, the loss is {loss!r}")
         self._teach(open_, y)
         self._correct(lessons)
+        for reserve, (proposal, target, weight) in zip(self.corrections, inner_lessons, strict=False):
+            reserve.over.observe(proposal, target, weight)  # type: ignore[attr-defined]  # a reserve over it
         self._book.leave(open_)
         self._tally.settled(loss, turnover, len(payments), negative)
         return payments
@@ -197,10 +200,8 @@ class InsuredForecaster:
         """Rounds, turnover, losses and open exposure."""
         notes = []
         if not all(c.covers(self.c_range) for c in self.corrections if hasattr(c, "covers")):
-            low, high = self.c_range
-            notes.append(
-                f"the correction's range is narrower than [{-1 - high:g}, {1 - low:g}]: no guarantee"
-            )
+            needed = f"[{-1 - self.c_range[1]:g}, {1 - self.c_range[0]:g}]"
+            notes.append(f"the correction's range is narrower than {needed}: no guarantee")
         tally, open_ = self._tally, self._book.open.values()
         if tally.negative:
             notes.append(
@@ -240,11 +241,19 @@ class InsuredForecaster:
         mus, widths = self._ask(x, mu, c_hat)
         lines, least = [], 0.0 if self.capital is None else self._least(self.capital)
         for corrector, mu_hat, width in zip(correctors, mus, widths, strict=True):
-            proposal = corrector.propose()
-            mu_k, c_k, origin = publish(mu_hat, width, proposal.lam, self._rules, least)
+            proposal, over, inner, refined = (
+                corrector.propose(),
+                getattr(corrector, "over", None),
+                None,
+                width,
+            )
+            if over is not None:
+                inner = (width, over.propose())
+                refined = refine(width, inner[1].lam)
+            mu_k, c_k, origin = publish(mu_hat, refined, proposal.lam, self._rules, least)
             if c_k < 0 and self.classes is not None:  # negative prices are refused for classes
                 c_k = 0.0
-            lines.append((mu_k, c_k, origin, proposal))
+            lines.append((mu_k, c_k, origin, proposal, inner))
         return published(lines, self._next, self.classes, self.one_sided), mus, lines
 
     def _ask(self, x: Any, mu: Any, c_hat: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -284,19 +293,16 @@ class InsuredForecaster:
         return 1.0 - left / self.max_stake if self.one_sided else 0.5 - left / (2 * self.max_stake)
 
     def _certificate(self) -> Certificate:
-        found = certify(
+        return certify(
             self.corrections[0],
             lines=len(self.corrections),
             max_stake=self.max_stake,
             c_range=self.c_range,
-            sound=self.mode == "sound",
-            one_sided=self.one_sided,
+            honest=self.mode == "sound" and not self.one_sided,
             open_gross=self._book.late_gross,
             exposure=self._book.late_exposure if self.max_exposure is None else self.max_exposure,
+            capital=self.capital,
         )
-        if self.capital is not None and (found.bound is None or self.capital < found.bound):
-            return replace(found, bound=self.capital, theorem="the solvency guard")
-        return found
 
     def _find(self, forecast: Forecast | SupportsIndex) -> OpenForecast:
         number: Any = forecast.id if isinstance(forecast, Forecast) else forecast
@@ -387,8 +393,7 @@ class InsuredForecaster:
         """
         content = saving.read(path, kind=_KIND, version=_VERSION)
         try:
-            made: Self = restored(cls, content, base, correction)
-            return made
+            return restored(cls, content, base, correction)  # type: ignore[no-any-return]  # it is a cls
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise ValueError(f"{path} is damaged: {error!r}") from error
         except (ValueError, Refusal) as error:

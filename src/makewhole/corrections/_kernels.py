@@ -265,7 +265,8 @@ def make_replay(propose: Callable[..., Any], observe: Callable[..., None]) -> Ca
     ) -> None:
         values, marks = memory
         mu_hat, c_hat, outcome, net, gross = columns
-        mu_out, c_out, lam_out, loss_out, total_out = out
+        c_out, lam_out, total_out, mu_out, loss_out = out  # the last two are empty where nobody asked
+        traced = len(mu_out) > 0
         total = totals[0]
         for t in range(len(mu_hat)):
             proposal = propose(values, marks)
@@ -273,9 +274,50 @@ def make_replay(propose: Callable[..., Any], observe: Callable[..., None]) -> Ca
             mu, c, origin = publish(mu_hat[t], c_hat[t], lam, rules, 0.0)
             loss, target, weight = balance(mu, c, origin, outcome[t], net[t], gross[t], max_stake)
             total += loss
-            mu_out[t], c_out[t], lam_out[t], loss_out[t], total_out[t] = mu, c, lam, loss, total
+            c_out[t], lam_out[t], total_out[t] = c, lam, total
+            if traced:
+                mu_out[t], loss_out[t] = mu, loss
             if weight > 0.0:
                 observe(values, marks, proposal, target, weight)
+        totals[0] = total
+
+    return replay
+
+
+def refine(c_hat: float, inner_lam: float) -> float:
+    """What a reserve over another correction adds to: ĉ as that one would have it, kept honest."""
+    return min(max(c_hat + inner_lam, 0.0), 0.5)
+
+
+def make_composed_replay(propose: Callable[..., Any], observe: Callable[..., None]) -> Callable[..., None]:
+    """The same loop for a reserve over the correction with these two steps."""
+
+    def replay(
+        memory: Any,
+        columns: tuple[Any, Any, Any, Any, Any],
+        rules: tuple[bool, bool, bool],
+        max_stake: float,
+        totals: Any,
+        out: tuple[Any, Any, Any, Any, Any],
+    ) -> None:
+        values, marks, inner_values, inner_marks = memory
+        mu_hat, c_hat, outcome, net, gross = columns
+        c_out, lam_out, total_out, mu_out, loss_out = out  # the last two are empty where nobody asked
+        traced = len(mu_out) > 0
+        total = totals[0]
+        for t in range(len(mu_hat)):
+            inner = propose(inner_values, inner_marks)
+            proposal = reserve_propose(values, marks)
+            lam = proposal[0]
+            mu, c, origin = publish(mu_hat[t], refine(c_hat[t], inner[0]), lam, rules, 0.0)
+            loss, target, weight = balance(mu, c, origin, outcome[t], net[t], gross[t], max_stake)
+            total += loss
+            c_out[t], lam_out[t], total_out[t] = c, lam, total
+            if traced:
+                mu_out[t], loss_out[t] = mu, loss
+            if weight > 0.0:
+                reserve_observe(values, marks, proposal, target, weight)
+                observe(inner_values, inner_marks, inner, target + origin - c_hat[t], weight)
         totals[0] = total
 
     return replay
@@ -289,3 +331,12 @@ HELPERS = (publish, balance, edge, cell_of, credit, scramble, find_cycle, draw_f
 def compiled_replay(propose: Callable[..., Any], observe: Callable[..., None]) -> Callable[..., None]:
     """Compile the loop for one of our corrections."""
     return jit(make_replay(propose, observe), *HELPERS, propose, observe)
+
+
+@functools.cache
+def compiled_composed_replay(
+    propose: Callable[..., Any], observe: Callable[..., None]
+) -> Callable[..., None]:
+    """Compile the loop for a reserve over one of our corrections."""
+    inner = (*HELPERS, refine, reserve_propose, reserve_observe, propose, observe)
+    return jit(make_composed_replay(propose, observe), *inner)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any, Self
 
@@ -27,6 +28,9 @@ class Reserve(Stepped):
         η, above 0 and at most 1; at most ½ in sound mode.
     start
         λ₁, where it begins.
+    over
+        Another of our corrections, for sound mode: it refines ĉ to clip(ĉ + λ', 0, ½) and learns from its own
+        targets, never from this one's; the reserve then bounds what is left, with the same certificate.
 
     Examples
     --------
@@ -42,12 +46,25 @@ class Reserve(Stepped):
     _observe = staticmethod(_kernels.reserve_observe)
     integrates = True
 
-    def __init__(self, rate: float = 0.01, start: float = 0.0) -> None:
+    def __init__(self, rate: float = 0.01, start: float = 0.0, over: Stepped | None = None) -> None:
         self.rate = arguments.positive("rate", rate)
         if self.rate > 1:
             raise ValueError(f"rate must be at most 1; got {rate!r}")
         self.start = float(arguments.numbers("start", start))
+        if over is not None and (not isinstance(over, Stepped) or isinstance(over, Reserve)):
+            raise TypeError(f"over must be one of makewhole's other corrections; got {over!r}")
+        self.over = copy.deepcopy(over)
         self._values, self._marks = [self.start, self.rate, -math.inf], []
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        twin = super().__deepcopy__(memo)
+        twin.over = copy.deepcopy(self.over)
+        return twin
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(other) and isinstance(other, Reserve) and self.over == other.over
+
+    __hash__ = None
 
     @classmethod
     def for_capital(cls, capital: float, max_stake: float) -> Self:
@@ -64,29 +81,51 @@ class Reserve(Stepped):
             raise ValueError(f"capital must be at least max_stake, {cap:g}; got {capital:g}")
         return cls(cap / (2 * capital))
 
+    def in_mode(self, mode: str, one_sided: bool, c_range: tuple[float, float]) -> Self:
+        """The same as a forecaster or a backtest in this mode wants it."""
+        if self.over is not None and (mode != "sound" or one_sided):
+            raise ValueError("a reserve over another correction needs mode='sound', and stakes of both signs")
+        return self.for_sound(c_range) if mode == "sound" and not one_sided else self
+
     def for_sound(self, c_range: tuple[float, float]) -> Self:
         """The same as Theorem B wants it: a rate of at most ½, and λ no lower than −c₊."""
         if self.rate > 0.5:
             raise ValueError(f"rate must be at most 0.5 in sound mode; got {self.rate!r}")
-        twin = type(self).from_state(self.state())
-        twin._values[2] = -c_range[1]
-        twin._values[0] = max(twin._values[0], -c_range[1])
+        twin = copy.deepcopy(self)
+        floor = -0.5 if self.over is not None else -c_range[1]  # what it adds to is then in [0, ½]
+        twin._values[2] = floor
+        twin._values[0] = max(twin._values[0], floor)
         return twin
 
     def __repr__(self) -> str:
         start = f", start={self.start!r}" if self.start else ""
-        return f"Reserve(rate={self.rate!r}{start})"
+        over = "" if self.over is None else f", over={self.over!r}"
+        return f"Reserve(rate={self.rate!r}{start}{over})"
 
     def state(self) -> dict[str, Any]:
-        """Rate, start, λ and floor."""
+        """Rate, start, λ and floor; and the state of what it is over."""
+        from makewhole.corrections import name_of
+
         lam, rate, floor = self._values
-        return {"rate": rate, "start": self.start, "lam": lam, "floor": None if math.isinf(floor) else floor}
+        inner: Any = self.over
+        over = None if inner is None else {"type": name_of(inner), "state": inner.state()}
+        found = {"rate": rate, "start": self.start, "lam": lam, "over": over}
+        return found | {"floor": None if math.isinf(floor) else floor}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Continue where `state()` was taken."""
+        from makewhole.corrections import by_name
+
         made = cls(state["rate"], state["start"])
         made._values[0] = float(arguments.numbers("lam", state["lam"]))
         if state["floor"] is not None:
             made._values[2] = float(arguments.numbers("floor", state["floor"]))
+        if state["over"] is not None:
+            kind = by_name(state["over"]["type"])
+            if kind is None:
+                raise ValueError(
+                    f"over must be one of makewhole's corrections; got {state['over']['type']!r}"
+                )
+            made.over = kind.from_state(state["over"]["state"])
         return made
