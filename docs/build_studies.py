@@ -26,6 +26,7 @@ TITLES = {
     "mnist": "Twenty decision tasks on MNIST",
     "adult": "Twenty decision tasks on Adult",
     "adversaries": "Adversaries",
+    "frontier": "What certainty costs (beyond the paper)",
 }
 WHY = {
     "flights": """\
@@ -64,6 +65,12 @@ and keeps to its bound (thin line) against everyone; so does reserve, whose *tot
 Follow-the-leader is beaten by phases of doubling length; the authors' narrower range (±0.1, 40 cells) voids
 the guarantee, and it shows. The phases' panel goes up and down with where in a phase a game ends. Where a
 line is missing it lies under another.""",
+    "frontier": """\
+Sound mode throughout. Capital is in caps: a certificate of 50 with a cap of 100 dollars is 5,000 dollars set
+aside. The premium is what agents pay over fair odds, Σ|b|c/Σ|b|. A small reserve charges agents for its own
+noise; from some 50 caps on it charges little more than a correction without any certificate, and at times
+less. Over deterministic swap the same certificate is cheaper, most of all where nobody knows better than the
+forecast (games): there a reserve alone is the wrong choice, and plain swap the cheapest of all.""",
 }
 
 

@@ -112,6 +112,18 @@ def test_bounds_are_kept_and_swap_loses_to_the_reader() -> None:
     assert verdicts["deterministic swap keeps to its bound against everyone"] == "holds"
 
 
+def test_the_frontier_is_written_and_no_certificate_is_broken(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.delenv("MAKEWHOLE_DATA", raising=False)
+    outcome = run_study("frontier", Options(rounds=3000, seeds=2, jobs=1), tmp_path)
+    assert [c.verdict for c in outcome.claims[:2]] == ["holds", "holds"]
+    assert set(outcome.figures) == {"frontier"}
+    table = pl.read_parquet(tmp_path / "frontier" / "results.parquet")
+    assert set(table["log"]) == {"flights", "insider", "clairvoyant"}  # what needs no download
+    certified = table.filter(pl.col("capital").is_not_null())
+    assert (certified["worst"] <= certified["capital"]).all()
+    assert certified.height == 2 * 3 * 12
+
+
 def test_claims_are_judged_by_their_intervals() -> None:
     assert claims.positive([1.0, 1.1, 0.9])[0] == "holds"
     assert claims.positive([-1.0, -1.1, -0.9])[0] == "fails"

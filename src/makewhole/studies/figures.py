@@ -12,6 +12,7 @@ from makewhole.plots import COLOURS, DASHES
 from makewhole.studies.adversaries import AGENTS, bound
 from makewhole.studies.decisions import C_BINS, ORACLE
 from makewhole.studies.flights import UNINSURED
+from makewhole.studies.frontier import OTHERS, RATES
 
 # name -> what it is in the paper
 TITLES = {
@@ -26,6 +27,7 @@ TITLES = {
     "interval_size_mnist": "How wide c is, on MNIST (the paper's Figure 3)",
     "interval_size_adult": "How wide c is, on Adult",
     "forecasted_loss": "Forecasted against true expected loss, with and without bets (the paper's Figure 6)",
+    "frontier": "What certainty costs: agents' premium over fair against certified capital",
     "adversaries": "Mean loss against adversaries, for ever longer games",
 }
 
@@ -244,4 +246,30 @@ def adversaries(results: list[dict[str, Any]]) -> Any:
     axes[0, -1].legend(
         frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1), title="thin: the bound"
     )
+    return figure
+
+
+def frontier(results: list[dict[str, Any]]) -> Any:
+    """Premium against certified capital, a panel per log; dotted lines have no certificate."""
+    logs = list(dict.fromkeys(r["log"] for r in results))
+    figure, axes = _grid(1, len(logs), 2.2 + 2.6 * len(logs), 3.8)
+
+    def mean(log: str, name: str, what: str) -> float:
+        return float(np.mean([r["contenders"][name][what] for r in results if r["log"] == log]))
+
+    for ax, log in zip(axes[0], logs, strict=True):
+        for k, ending in enumerate(("", " over deterministic swap")):
+            names = [f"reserve {rate}{ending}" for rate in RATES]
+            capital, premium = ([mean(log, n, what) for n in names] for what in ("capital", "premium"))
+            ax.plot(capital, premium, marker="o", markersize=4, color=COLOURS[k], label=f"reserve{ending}")
+        for k, name in enumerate(OTHERS, start=2):
+            label = f"{name} (not certified)"
+            ax.axhline(
+                mean(log, name, "premium"), color=COLOURS[k], linestyle=DASHES[k], linewidth=1.3, label=label
+            )
+        ax.set_xscale("log")
+        ax.set_title(log, fontsize=10)
+        ax.set_xlabel("certified capital (caps)")
+    axes[0, 0].set_ylabel("agents' premium over fair\n(per unit staked)")
+    axes[0, -1].legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return figure

@@ -15,13 +15,13 @@ import numpy as np
 import makewhole
 from makewhole import arguments, report
 from makewhole.frames import make_frame
-from makewhole.studies import adversaries, decisions, figures, flights
+from makewhole.studies import adversaries, decisions, figures, flights, frontier
 from makewhole.studies.claims import Claim
 from makewhole.studies.lineup import LINEUP
 from makewhole.studies.sweep import sweep
 
-NAMES = ("flights", "mnist", "adult", "adversaries")
-SEEDS = {"flights": 3, "mnist": 5, "adult": 5, "adversaries": 3}
+NAMES = ("flights", "mnist", "adult", "adversaries", "frontier")
+SEEDS = {"flights": 3, "mnist": 5, "adult": 5, "adversaries": 3, "frontier": 3}
 
 
 @dataclass(frozen=True)
@@ -145,6 +145,7 @@ def _judged(plan: _Plan, results: list[Any]) -> list[Claim]:
 
 def _plan(name: str, options: Options) -> _Plan:
     makers = {"flights": _flights, "mnist": _decisions, "adult": _decisions, "adversaries": _adversaries}
+    makers["frontier"] = _frontier
     if name not in makers:
         raise ValueError(f"study must be one of {', '.join(NAMES)}; got {name!r}")
     return makers[name](name, options)
@@ -254,6 +255,26 @@ def _adversaries(name: str, options: Options) -> _Plan:
         return {"adversaries": figures.adversaries(results)}
 
     return _Plan(adversaries.run, cases, settings, adversaries.claims, draw, table, table)
+
+
+def _frontier(name: str, options: Options) -> _Plan:
+    settings = frontier.FrontierSettings(frontier.available_logs(), options.rounds or 50_000)
+    seeds = range(options.seeds or SEEDS[name])
+    cases = [{"settings": settings, "log": log, "seed": seed} for seed in seeds for log in settings.logs]
+
+    def table(results: list[Any]) -> dict[str, Any]:
+        fields = ("capital", "premium", "mean_c", "mean_size_of_lam", "total_loss", "worst")
+        rows = [
+            (r["log"], r["seed"], contender, *(found[k] for k in fields))
+            for r in results
+            for contender, found in r["contenders"].items()
+        ]
+        return _columns(("log", "seed", "correction", *fields), rows)
+
+    def draw(results: list[Any]) -> dict[str, Any]:
+        return {"frontier": figures.frontier(results)}
+
+    return _Plan(frontier.run, cases, settings, frontier.claims, draw, table, table)
 
 
 def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> dict[str, Any]:
