@@ -70,7 +70,7 @@ Sound mode throughout. Capital is in caps: a certificate of 50 with a cap of 100
 aside. The premium is what agents pay over fair odds, Σ|b|c/Σ|b|. A small reserve charges agents for its own
 noise; from some 50 caps on it charges little more than a correction without any certificate, and at times
 less. Over deterministic swap the same certificate is cheaper, most of all where nobody knows better than the
-forecast (games): there a reserve alone is the wrong choice, and plain swap the cheapest of all.""",
+forecast (games): there a reserve alone, at any rate, is the wrong choice.""",
 }
 
 
