@@ -18,7 +18,7 @@ from makewhole.corrections import Correction, Reserve, StandardRegret
 from makewhole.corrections._kernels import balance, publish, refine
 from makewhole.corrections.base import Stepped
 from makewhole.decisions import Forecast
-from makewhole.forecasters import adapt
+from makewhole.forecasters import BaseForecaster, adapt
 from makewhole.saved_book import content_of, restored
 from makewhole.statements import (
     ConservationError,
@@ -127,6 +127,7 @@ class InsuredForecaster:
             correction = correction.in_mode(mode, one_sided, self.c_range)
         self.corrections: list[Correction] = [copy.deepcopy(correction) for _ in range(self.classes or 1)]
         self._rules = (self.one_sided, mode == "sound", bool(getattr(correction, "integrates", False)))
+        self._ours, self._composed = isinstance(correction, Stepped), hasattr(correction, "over")
         self._book = Book(self.max_stake, self.max_exposure, guarded=self.capital is not None)
         self._next = 0
         # No forecast can lose or win more, with corrections that stay among their targets.
@@ -173,8 +174,9 @@ class InsuredForecaster:
             happened = float(y if self.classes is None else y == k)
             net, gross = open_.nets[k], open_.grosses[k]
             lost, target, weight = balance(mu, c, origin, happened, net, gross, self.max_stake)
+            error = happened - mu
             for i, staked in enumerate(open_.stakes):
-                payments[i] += staked[k] * (happened - mu) - abs(staked[k]) * c
+                payments[i] += staked[k] * error - abs(staked[k]) * c
             loss += lost
             negative |= c < 0
             lessons.append((proposal, target, weight))
@@ -183,7 +185,8 @@ class InsuredForecaster:
         turnover = sum(open_.grosses)
         if not abs(sum(payments) - loss) <= 1e-9 * (turnover + abs(loss)) + 1e-300:
             raise ConservationError(f"payments add up to {sum(payments)!r}, the loss is {loss!r}")
-        self._teach(open_, y)
+        if self.base is not None:
+            self._teach(self.base, open_, y)
         self._correct(lessons)
         for reserve, (proposal, target, weight) in zip(self.corrections, inner_lessons, strict=False):
             reserve.over.observe(proposal, target, weight)  # type: ignore[attr-defined]  # a reserve over it
@@ -306,11 +309,11 @@ class InsuredForecaster:
 
     def _find(self, forecast: Forecast | SupportsIndex) -> OpenForecast:
         number: Any = forecast.id if isinstance(forecast, Forecast) else forecast
-        if isinstance(number, np.integer):
+        if type(number) is not int and isinstance(number, np.integer):
             forecast = number = int(number)
         open_ = self._book.open.get(number) if type(number) is int else None
         if open_ is not None and (
-            open_.forecast is forecast or open_.forecast == forecast or number is forecast
+            open_.forecast is forecast or number is forecast or open_.forecast == forecast
         ):
             return open_
         if open_ is None and type(number) is int and 0 <= number < self._next:
@@ -353,24 +356,20 @@ class InsuredForecaster:
 
     def _correct(self, lessons: list[tuple[Any, float, float]]) -> None:
         """All corrections learn, or none: ours take every lesson, somebody else's may refuse one."""
-        ours = all(isinstance(c, Stepped) for c in self.corrections)
-        before = None if ours else copy.deepcopy(self.corrections)
+        before = None if self._ours else copy.deepcopy(self.corrections)
         try:
             for correction, (proposal, target, weight) in zip(self.corrections, lessons, strict=True):
                 if weight:
                     correction.observe(proposal, target, weight)
         except BaseException:
-            if before is not None:
-                self.corrections = before
+            self.corrections = before or self.corrections
             raise
 
-    def _teach(self, open_: OpenForecast, y: int) -> None:
-        if self.base is None:
-            return
+    def _teach(self, base: BaseForecaster, open_: OpenForecast, y: int) -> None:
         shape = () if self.classes is None else (self.classes,)
         said, net, gross = (np.reshape(v, shape) for v in (open_.said, open_.nets, open_.grosses))
         net, gross = net / self.max_stake, gross / self.max_stake
-        self.base.learn(
+        base.learn(
             open_.x, y, mu=arguments.plain(said), net=arguments.plain(net), gross=arguments.plain(gross)
         )
 

@@ -57,14 +57,18 @@ class LossMonitor:
         if not 0 < alpha < 1:
             raise ValueError(f"alpha must lie between 0 and 1; got {alpha!r}")
         self.alpha = float(alpha)
-        self._count, self._sum, self._variance, self._alarmed = 0, 0.0, 0.0, False
+        self._count, self._sum, self._variance = 0, 0.0, 0.0
 
     def update(self, loss: float) -> None:
         """Take one more loss."""
         if not -self.range_ <= loss <= self.range_:
             raise ValueError(f"loss must lie in [-{self.range_:g}, {self.range_:g}]; got {loss!r}")
-        expected = self._sum / self._count if self._count else 0.0
-        self._variance += (loss - expected) ** 2
+        self.add(loss)
+
+    def add(self, loss: float) -> None:
+        """The same without a look at the range."""
+        off = loss - self._sum / self._count if self._count else loss
+        self._variance += off * off
         self._sum += loss
         self._count += 1
 

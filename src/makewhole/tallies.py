@@ -26,9 +26,8 @@ class Tally:
         self.total += loss
         self.idle = 0 if turnover else self.idle + 1
         if self.monitor is not None:
-            share = loss / self.loss_range
-            if -1.0 <= share <= 1.0:
-                self.monitor.update(share)
+            if -self.loss_range <= loss <= self.loss_range:
+                self.monitor.add(loss / self.loss_range)
             else:  # somebody else's correction may go anywhere, and then there is nothing to watch by
                 self.monitor = None
 
