@@ -58,6 +58,18 @@ def test_composed_backtests_are_the_forecasters_and_the_inner_learns_its_own_tar
     assert inner.propose().lam == pytest.approx(alone.propose().lam, abs=1e-9)
 
 
+def test_a_reserve_with_its_own_ways_is_not_replayed_as_if_it_were_over_nothing() -> None:
+    class Own(mw.Reserve):
+        def propose(self) -> mw.Proposal:
+            return super().propose()
+
+    log = pd.DataFrame({"mu": [0.5], "y": [1], "stake": [1.0]})
+    with pytest.raises(TypeError, match="cannot be replayed over another"):
+        mw.backtest(log, correction=Own(0.1, over=mw.NaiveBestResponse()), mode="sound")
+    alone = mw.backtest(log, correction=Own(0.1), mode="sound")
+    assert alone.total_loss == mw.backtest(log, correction=mw.Reserve(0.1), mode="sound").total_loss
+
+
 def test_a_composed_reserve_survives_a_restart_and_needs_sound_mode(tmp_path: Path) -> None:
     composed = mw.Reserve(0.1, over=mw.SwapRegret(5, seed=3))
     f = mw.InsuredForecaster(None, composed, mode="sound", max_stake=1)

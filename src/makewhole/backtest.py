@@ -145,6 +145,10 @@ def backtest(
     correction = copy.deepcopy(correction)
     if isinstance(correction, Reserve):
         correction = correction.in_mode(mode, one_sided, log.c_range())
+        if correction.over is not None and _compilable(correction) is None:
+            raise TypeError(
+                f"a reserve with its own ways cannot be replayed over another; got {correction!r}"
+            )
     rules = (one_sided, mode == "sound", getattr(correction, "integrates", False))
     run = _Run(correction, cap, rules, log.rounds, trace=log.rows if trace else 0)
     for chunk in log.chunks(cap):

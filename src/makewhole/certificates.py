@@ -44,27 +44,11 @@ def certify(
     honest: bool,
     open_gross: float,
     exposure: float,
-    capital: float | None,
 ) -> Certificate:
     """The certificate of a correction's book of so many lines (1, or one per class).
 
     `honest` is whether its intervals lie inside [0, 1], that is, whether it is sound and two-sided.
     """
-    found = _by_theorem(correction, lines, max_stake, c_range, honest, open_gross, exposure)
-    if capital is not None and (found.bound is None or capital < found.bound):
-        return replace(found, bound=capital, theorem="the solvency guard")
-    return found
-
-
-def _by_theorem(
-    correction: Any,
-    lines: int,
-    max_stake: float,
-    c_range: tuple[float, float],
-    honest: bool,
-    open_gross: float,
-    exposure: float,
-) -> Certificate:
     if not isinstance(correction, Reserve):
         return Certificate(None, _WHY_NOT.get(type(correction), "none is known for this correction"))
     if correction.over is not None:  # what it adds to lies in [0, ½], whatever ĉ does
@@ -79,3 +63,10 @@ def _by_theorem(
         reason = f"too many bets were open at once: rate × {open_gross / max_stake:.3g} caps >= 1"
         return Certificate(None, reason, exposure=exposure, **facts)
     return Certificate(base / (1 - late), "Theorem A", exposure=exposure, **facts)
+
+
+def guarded(found: Certificate, capital: float) -> Certificate:
+    """The certificate under a solvency guard, which no theorem is needed for."""
+    if found.bound is not None and found.bound <= capital:
+        return found
+    return replace(found, bound=capital, theorem="the solvency guard")

@@ -13,7 +13,7 @@ import numpy as np
 
 from makewhole import arguments, saving
 from makewhole.books import Book, Line, OpenForecast, published
-from makewhole.certificates import Certificate, certify
+from makewhole.certificates import Certificate, certify, guarded
 from makewhole.corrections import Correction, Reserve, StandardRegret
 from makewhole.corrections._kernels import balance, publish, refine
 from makewhole.corrections.base import Stepped
@@ -127,7 +127,7 @@ class InsuredForecaster:
             correction = correction.in_mode(mode, one_sided, self.c_range)
         self.corrections: list[Correction] = [copy.deepcopy(correction) for _ in range(self.classes or 1)]
         self._rules = (self.one_sided, mode == "sound", bool(getattr(correction, "integrates", False)))
-        self._ours, self._composed = isinstance(correction, Stepped), hasattr(correction, "over")
+        self._ours, self._composed = isinstance(correction, Stepped), isinstance(correction, Reserve)
         self._book = Book(self.max_stake, self.max_exposure, guarded=self.capital is not None)
         self._next = 0
         # No forecast can lose or win more, with corrections that stay among their targets.
@@ -244,12 +244,8 @@ class InsuredForecaster:
         mus, widths = self._ask(x, mu, c_hat)
         lines, least = [], 0.0 if self.capital is None else self._least(self.capital)
         for corrector, mu_hat, width in zip(correctors, mus, widths, strict=True):
-            proposal, over, inner, refined = (
-                corrector.propose(),
-                getattr(corrector, "over", None),
-                None,
-                width,
-            )
+            proposal, inner, refined = corrector.propose(), None, width
+            over = getattr(corrector, "over", None) if self._composed else None
             if over is not None:
                 inner = (width, over.propose())
                 refined = refine(width, inner[1].lam)
@@ -296,7 +292,7 @@ class InsuredForecaster:
         return 1.0 - left / self.max_stake if self.one_sided else 0.5 - left / (2 * self.max_stake)
 
     def _certificate(self) -> Certificate:
-        return certify(
+        found = certify(
             self.corrections[0],
             lines=len(self.corrections),
             max_stake=self.max_stake,
@@ -304,8 +300,8 @@ class InsuredForecaster:
             honest=self.mode == "sound" and not self.one_sided,
             open_gross=self._book.late_gross,
             exposure=self._book.late_exposure if self.max_exposure is None else self.max_exposure,
-            capital=self.capital,
         )
+        return found if self.capital is None else guarded(found, self.capital)
 
     def _find(self, forecast: Forecast | SupportsIndex) -> OpenForecast:
         number: Any = forecast.id if isinstance(forecast, Forecast) else forecast
