@@ -124,14 +124,14 @@ def test_killed_in_the_middle_of_writing_it_keeps_what_was_acknowledged(tmp_path
         (b"", "is not a makewhole.insured file"),
         (b"\x89PNG\r\n", "is not a makewhole.insured file"),
         (b"[" * 100_000, "is not a makewhole.insured file"),
-        (b'{"kind": "makewhole.insured", "version": 1}', "it has no content"),
+        (b'{"kind": "makewhole.insured", "version": 2}', "it has no content"),
         (b"[1, 2]", "is not a makewhole.insured file"),
         (b'{"kind": "something else"}', "is not a makewhole.insured file"),
         (
             b'{"kind": "makewhole.insured", "version": 99, "content": {}}',
             "has version 99 of makewhole.insured",
         ),
-        (b'{"kind": "makewhole.insured", "version": 1, "content": {"corrections": []}}', "is damaged"),
+        (b'{"kind": "makewhole.insured", "version": 2, "content": {"corrections": []}}', "is damaged"),
     ],
 )
 def test_a_file_that_is_not_ours_is_named(content: bytes, message: str, tmp_path: Path) -> None:

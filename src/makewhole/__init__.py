@@ -9,6 +9,7 @@ from makewhole.certificates import Certificate
 from makewhole.corrections import (
     Correction,
     DeterministicSwap,
+    Grouped,
     NaiveBestResponse,
     NoCorrection,
     Proposal,
@@ -42,6 +43,7 @@ __all__ = [
     "DeterministicSwap",
     "Forecast",
     "ForecastClosed",
+    "Grouped",
     "InsuredForecaster",
     "NaiveBestResponse",
     "NoCorrection",

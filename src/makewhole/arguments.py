@@ -89,6 +89,19 @@ def class_indices(name: str, value: Any, classes: int) -> NDArray[np.intp]:
     return array.astype(np.intp)
 
 
+def outcome(value: Any, classes: int | None) -> int:
+    """Read one outcome: 0 or 1, or a class index."""
+    if type(value) is int and 0 <= value < (classes or 2):
+        return value
+    if classes is None:
+        array = binary_outcomes("outcome", value)
+    else:
+        array = class_indices("outcome", value, classes).astype(np.float64)
+    if array.ndim:
+        raise ValueError(f"outcome must be one number; got shape {array.shape}")
+    return int(array)
+
+
 def pairs(name: str, value: Any) -> Floats:
     """Read an array whose last axis is (if y = 0, if y = 1)."""
     array = numbers(name, value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -13,8 +13,10 @@ import numpy as np
 from makewhole import arguments, frames
 from makewhole.arguments import Floats
 from makewhole.corrections import Correction, DeterministicSwap, Reserve
-from makewhole.corrections._kernels import compiled_composed_replay, compiled_replay, make_replay
+from makewhole.corrections._kernels import compiled_replay, make_replay
 from makewhole.corrections.base import Stepped
+from makewhole.corrections.grouped import Grouped
+from makewhole.corrections.members import Name
 from makewhole.jit import call
 from makewhole.logs import CHUNK, Chunk, Log
 
@@ -30,6 +32,15 @@ class Curve(NamedTuple):
     lam: Floats
 
 
+class GroupResult(NamedTuple):
+    """What one group's forecasts cost."""
+
+    rounds: int
+    turnover: float
+    total_loss: float
+    mean_c: float
+
+
 @dataclass(frozen=True)
 class BacktestResult:
     """What a replay cost. `str()` of it is a table.
@@ -37,7 +48,7 @@ class BacktestResult:
     `total_loss` and `turnover` are in the stakes' unit; `mean_loss` is per forecast. `missing` rows lacked
     a number and were left out. `correction` has learned from the whole log: go on with it. `trace`, where
     asked for, holds per-row columns: the forecast's `mu` and `c` as published, `lam`, and the row's
-    `payment` (NaN in rows left out).
+    `payment` (NaN in rows left out). `groups`, where asked for, has a `GroupResult` by group name.
     """
 
     correction: Correction
@@ -51,6 +62,7 @@ class BacktestResult:
     mean_c: float
     curve: Curve = field(repr=False)
     trace: dict[str, Floats] | None = field(repr=False, default=None)
+    groups: dict[Name, GroupResult] = field(repr=False, default_factory=dict)
 
     @property
     def mean_loss(self) -> float:
@@ -73,6 +85,9 @@ class BacktestResult:
             ("mean loss", f"{self.mean_loss:,.6g}"),
             ("mean c", f"{self.mean_c:,.6g} ({self.negative_c:,} below 0)"),
         ]
+        if self.groups:
+            name, worst = max(self.groups.items(), key=lambda item: item[1].total_loss)
+            rows.append(("groups", f"{len(self.groups):,}; most was lost in {name}: {worst.total_loss:,.6g}"))
         return "\n".join(f"{name:<20}{value}" for name, value in rows)
 
 
@@ -84,6 +99,7 @@ def backtest(
     *,
     c_hat: str | None = None,
     event: str | None = None,
+    group: str | Sequence[str] | None = None,
     correction: Correction | None = None,
     mode: Literal["exact", "sound"] = "exact",
     max_stake: float | None = None,
@@ -108,6 +124,10 @@ def backtest(
     event
         Column that tells forecasts apart: its rows are stakes on one forecast, made where it first
         appears. If not given, every row is a forecast of its own.
+    group
+        Column of groups. Each has a copy of the correction of its own, as in `Grouped`; with
+        `Reserve(overlapping=True)` it may be several columns, and a row belongs to a group of each.
+        Rows without a group are left out and counted.
     correction
         Copied, not changed; by default `DeterministicSwap.for_horizon` for the log.
     mode
@@ -138,19 +158,24 @@ def backtest(
     if correction is not None and not isinstance(correction, Correction):
         raise TypeError(f"correction must have propose, observe, state and from_state; got {correction!r}")
     names = {"mu": mu, "outcome": outcome, "stake": stake, "c_hat": c_hat, "event": event}
-    log = Log(frames.read_columns(frame, {k: v for k, v in names.items() if v is not None}), names, one_sided)
+    groups = _group_columns(group)
+    names |= groups
+    columns = frames.read_columns(frame, {k: v for k, v in names.items() if v is not None})
+    log = Log(columns, names, one_sided, list(groups))
     cap = log.largest() if max_stake is None else arguments.positive("max_stake", max_stake)
     if correction is None:
-        correction = DeterministicSwap.for_horizon(max(1, log.rounds), c_range=log.c_range())
+        rounds = max(1, log.rounds // max(1, len(log.group_names)))
+        correction = DeterministicSwap.for_horizon(rounds, c_range=log.c_range())
     correction = copy.deepcopy(correction)
-    if isinstance(correction, Reserve):
+    if groups and not getattr(correction, "grouped", False):
+        correction = Grouped(correction)  # type: ignore[arg-type]  # it says if it is not one of ours
+    _check_groups(correction, list(groups.values()))
+    if isinstance(correction, (Reserve, Grouped)):
         correction = correction.in_mode(mode, one_sided, log.c_range())
-        if correction.over is not None and _compilable(correction) is None:
-            raise TypeError(
-                f"a reserve with its own ways cannot be replayed over another; got {correction!r}"
-            )
+    if getattr(correction, "over", None) is not None and _compilable(correction) is None:
+        raise TypeError(f"a reserve with its own ways cannot be replayed over another; got {correction!r}")
     rules = (one_sided, mode == "sound", getattr(correction, "integrates", False))
-    run = _Run(correction, cap, rules, log.rounds, trace=log.rows if trace else 0)
+    run = _Run(correction, cap, rules, log, trace=trace)
     for chunk in log.chunks(cap):
         run.step(chunk)
         if progress is not None:
@@ -158,33 +183,39 @@ def backtest(
     return run.result(log)
 
 
-class _Run:
-    """The loop's memory and what comes out of it."""
+def _group_columns(group: str | Sequence[str] | None) -> dict[str, str]:
+    """The columns of groups, each under a name of its own."""
+    if group is None or isinstance(group, str):
+        return {} if group is None else {"group": group}
+    return {f"group[{k}]": column for k, column in enumerate(group)}
 
-    def __init__(
-        self, correction: Correction, cap: float, rules: tuple[bool, bool, bool], rounds: int, trace: int
-    ) -> None:
-        self.correction, self.cap, self.rules = correction, cap, rules
+
+def _check_groups(correction: Correction, columns: list[str]) -> None:
+    if getattr(correction, "grouped", False) and not columns:
+        raise ValueError(f"group must name a column: {correction!r} is for groups")
+    if isinstance(correction, Grouped) and len(columns) > 1:
+        raise ValueError(
+            f"group must be one column unless the correction is Reserve(overlapping=True); got {columns!r}"
+        )
+
+
+class _Player:
+    """A correction in a loop: compiled if it is one of ours, else plain."""
+
+    def __init__(self, correction: Correction) -> None:
+        self.correction = correction
         self.stepped = _compilable(correction)
         self.over: Stepped | None = getattr(self.stepped, "over", None)
-        self.memory: Any = self.stepped.arrays() if self.stepped else (None, None)
-        if self.over is not None:
-            self.memory += self.over.arrays()
-        self.replay = self._loop()
-        self.total, self.turnover, self.c_sum = np.zeros(1), 0.0, 0.0
-        self.rounds = self.negative = 0
-        self.traced = trace > 0
-        self.out = tuple(np.empty(CHUNK) for _ in range(5))
-        moments = np.arange(1, CURVE_POINTS) * (rounds / (CURVE_POINTS - 1))
-        self.moments = np.unique(np.ceil(moments).astype(np.int64))
-        self.points: list[tuple[Any, Any, Any]] = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))]
-        self.trace = {k: np.full(trace, np.nan) for k in ("mu", "c", "lam", "payment")} if trace else None
+        nothing = (np.zeros(0), np.zeros(0, np.int64))
+        self.memory: Any = self.stepped.arrays() if self.stepped else nothing
+        self.memory += nothing if self.over is None else self.over.arrays()
+        self._replay = self._loop()
 
     def _loop(self) -> Callable[..., None]:
         if self.stepped is not None:
-            kind = type(self.over or self.stepped)
-            compiled = compiled_replay if self.over is None else compiled_composed_replay
-            return functools.partial(call, compiled(kind._propose, kind._observe))
+            inner = None if self.over is None else (self.over._propose, self.over._observe)
+            compiled = compiled_replay(self.stepped._propose, self.stepped._observe, inner)
+            return functools.partial(call, compiled)
         correction = self.correction
 
         def propose(*_: Any) -> tuple[float, Any]:
@@ -196,19 +227,67 @@ class _Run:
 
         return make_replay(propose, observe)
 
+    def replay(self, columns: tuple[Floats, ...], *settings: Any) -> None:
+        given: Any = columns if self.stepped else tuple(column.tolist() for column in columns)
+        self._replay(self.memory, given, *settings)
+
+    def finish(self) -> None:
+        """Let the correction have what the loop has learned."""
+        if self.stepped is not None:
+            self.stepped.adopt(self.memory[:2])
+        if self.over is not None:
+            self.over.adopt(self.memory[2:])
+
+
+class _Run:
+    """The loop's memory and what comes out of it."""
+
+    def __init__(
+        self, correction: Correction, cap: float, rules: tuple[bool, bool, bool], log: Log, *, trace: bool
+    ) -> None:
+        self.correction, self.cap, self.rules = correction, cap, rules
+        names = tuple(log.group_names)
+        self.players: list[_Player] = []
+        if isinstance(correction, Grouped):
+            self.players = [_Player(correction.member((name,))) for name in names]
+        else:
+            if names and isinstance(correction, Reserve):
+                correction.member(names)
+                self.places = np.array([correction.place(name) for name in names])
+            self.players = [_Player(correction)]
+        self.apart, self.overlapping = isinstance(correction, Grouped), bool(names)
+        self.by_group = np.zeros((4, len(names)))  # rounds, turnover, loss, c
+        self.total, self.turnover, self.c_sum = np.zeros(1), 0.0, 0.0
+        self.rounds = self.negative = 0
+        self.traced = trace or bool(names)
+        self.out = tuple(np.empty(CHUNK) for _ in range(5))
+        moments = np.arange(1, CURVE_POINTS) * (log.rounds / (CURVE_POINTS - 1))
+        self.moments = np.unique(np.ceil(moments).astype(np.int64))
+        self.points: list[tuple[Any, Any, Any]] = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))]
+        columns = ("mu", "c", "lam", "payment")
+        self.trace = {k: np.full(log.rows, np.nan) for k in columns} if trace else None
+
     def step(self, chunk: Chunk) -> None:
         size = len(chunk.columns[0])
         if size > len(self.out[0]):
             self.out = tuple(np.empty(size) for _ in range(5))
         out = tuple(column[: size if k < 3 or self.traced else 0] for k, column in enumerate(self.out))
-        columns = chunk.columns if self.stepped else tuple(column.tolist() for column in chunk.columns)
-        self.replay(self.memory, columns, self.rules, self.cap, self.total, out)
+        if self.apart:
+            self._step_apart(chunk, out)
+        else:
+            if self.overlapping:
+                self._turn_to_members(chunk.groups)
+            self.players[0].replay(chunk.columns, self.rules, self.cap, self.total, out)
         if not size:
             return
         c, lam, total, mu, loss = out
-        self.turnover += float(chunk.columns[4].sum())
+        gross = chunk.columns[4]
+        self.turnover += float(gross.sum())
         self.c_sum += float(c.sum())
         self.negative += int(np.count_nonzero(c < 0))
+        for codes in [] if chunk.groups is None else chunk.groups.T:
+            for row, what in enumerate((np.ones(size), gross, loss, c)):
+                self.by_group[row] += np.bincount(codes, what, minlength=self.by_group.shape[1])
         low, high = np.searchsorted(self.moments, [self.rounds, self.rounds + size], side="right")
         at = self.moments[low:high] - self.rounds - 1
         self.points.append((self.moments[low:high], total[at], lam[at]))
@@ -216,6 +295,29 @@ class _Run:
         self.last = (np.array([self.rounds]), total[-1:].copy(), lam[-1:].copy())
         if self.trace is not None:
             self._keep(self.trace, chunk, mu, c, lam, loss)
+
+    def _step_apart(self, chunk: Chunk, out: tuple[Floats, ...]) -> None:
+        """Replay each group's forecasts on their own, then put all back in order."""
+        codes = chunk.groups[:, 0]
+        order = np.argsort(codes, kind="stable")
+        columns = tuple(column[order] for column in chunk.columns)
+        done = tuple(np.empty(len(order)) for _ in out)
+        ends = np.flatnonzero(np.diff(codes[order], append=-1)) + 1
+        for start, stop in zip([0, *ends], ends, strict=False):
+            player, part = self.players[codes[order[start]]], slice(start, stop)
+            there = tuple(column[part] for column in done)
+            player.replay(tuple(c[part] for c in columns), self.rules, self.cap, np.zeros(1), there)
+        for column, sorted_ in zip(out, done, strict=True):
+            column[order] = sorted_
+        out[2][:] = np.cumsum(np.concatenate([self.total, out[4]]))[1:]
+        self.total[:] = out[2][-1:] if len(order) else self.total
+
+    def _turn_to_members(self, groups: Any) -> None:
+        """Write down which weights the coming forecasts add up: everyone's, and those of their groups."""
+        rows, columns = groups.shape
+        members = np.concatenate([np.ones((rows, 1), np.int64), self.places[groups]], axis=1)
+        marks = np.concatenate([[2, columns + 1], members.ravel()])
+        self.players[0].memory = (self.players[0].memory[0], marks, *self.players[0].memory[2:])
 
     def _keep(
         self, trace: dict[str, Floats], chunk: Chunk, mu: Floats, c: Floats, lam: Floats, loss: Floats
@@ -230,10 +332,10 @@ class _Run:
             trace["payment"][chunk.rows] = b * (y - mu[which]) - np.abs(b) * c[which]
 
     def result(self, log: Log) -> BacktestResult:
-        if self.stepped is not None:
-            self.stepped.adopt(self.memory[:2])
-        if self.over is not None:
-            self.over.adopt(self.memory[2:])
+        for player in self.players:
+            player.finish()
+        if self.overlapping and isinstance(self.correction, Reserve):
+            self.correction.member(())
         if self.rounds and not np.isin(self.rounds, self.moments):  # rows were left out: the end is elsewhere
             self.points.append(self.last)
         round_, total, lam = (np.concatenate(part) for part in zip(*self.points, strict=True))
@@ -250,6 +352,10 @@ class _Run:
             mean_c=self.c_sum / self.rounds if self.rounds else 0.0,
             curve=curve,
             trace=self.trace,
+            groups={
+                name: GroupResult(int(n), float(turned), float(lost), float(c / n) if n else 0.0)
+                for name, n, turned, lost, c in zip(log.group_names, *self.by_group, strict=True)
+            },
         )
 
 

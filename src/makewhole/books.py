@@ -9,6 +9,7 @@ import numpy as np
 
 from makewhole import arguments, saving
 from makewhole.corrections import Proposal
+from makewhole.corrections.members import Name, read_names
 from makewhole.decisions import Forecast
 from makewhole.forecasters import SparseRow
 from makewhole.statements import StakeRefused
@@ -42,6 +43,7 @@ class OpenForecast:
     stakes: list[tuple[float, ...]]
     nets: list[float]
     grosses: list[float]
+    groups: tuple[Name, ...] = ()
     tracked: tuple[float, float] = (0.0, 0.0)  # exposure and gross stake, as its forecaster last counted them
 
     def add(self, staked: tuple[float, ...]) -> None:
@@ -86,6 +88,7 @@ class OpenForecast:
                 for mu, c, origin, proposal, inner in self.lines
             ],
             "stakes": self.stakes,
+            "groups": self.groups,
         }
 
     @classmethod
@@ -98,31 +101,68 @@ class OpenForecast:
         forecast = published(lines, saved["id"], classes, one_sided)
         x = saving.decode(saved["x"], _ROWS)
         zero = [0.0] * len(lines)
-        made = cls(forecast, x, tuple(saved["said"]), lines, [], zero, zero[:])
+        groups = read_names("groups", saved["groups"])
+        made = cls(forecast, x, tuple(saved["said"]), lines, [], zero, zero[:], groups)
         for staked in saved["stakes"]:
             made.add(tuple(staked))
         return made
 
 
-class Book:
-    """The open forecasts, and what they can cost together.
+@dataclass(slots=True)
+class Exposure:
+    """What open forecasts can lose as staked, and their gross stakes; and the most of both, several open.
 
-    `exposure` is what they can lose as staked, `gross` their stakes, and `potential`, counted where capital
-    is guarded, what they could lose if every stake there is room for were placed. `late_exposure` and
-    `late_gross` are the most of the first two while several were open; a single one is not tracked, for the
-    bounds do not need it when outcomes come before the next forecast.
+    The most while a single one was open does not matter: the bounds do not need it when outcomes come before
+    the next forecast.
+    """
+
+    open: int = 0
+    exposure: float = 0.0
+    gross: float = 0.0
+    late_exposure: float = 0.0
+    late_gross: float = 0.0
+
+    def move(self, exposure: float, gross: float) -> None:
+        """Add to both."""
+        self.exposure += exposure
+        self.gross += gross
+        if self.open > 1:
+            self.late_exposure = max(self.late_exposure, self.exposure)
+            self.late_gross = max(self.late_gross, self.gross)
+
+    def leave(self, exposure: float, gross: float) -> None:
+        """Close one."""
+        self.open -= 1
+        self.exposure -= exposure
+        self.gross -= gross
+        if not self.open:  # no rounding may be left over
+            self.exposure = self.gross = 0.0
+
+
+class Book:
+    """The open forecasts, and what they can cost together, `all` of them and by `groups`.
+
+    `potential`, counted where capital is guarded, is what they could lose if every stake there is room for
+    were placed.
     """
 
     def __init__(self, max_stake: float, max_exposure: float | None, *, guarded: bool) -> None:
         self.open: dict[int, OpenForecast] = {}
         self.max_stake, self.max_exposure, self.guarded = max_stake, max_exposure, guarded
-        self.exposure = self.gross = self.potential = self.late_exposure = self.late_gross = 0.0
+        self.potential = 0.0
+        self.all = Exposure()
+        self.groups: dict[Name, Exposure] = {}
 
     def enter(self, number: int, entry: OpenForecast) -> None:
         """Open a forecast."""
-        if len(self.open) == 1:  # from here on several are open, and each is kept track of
+        if self.all.open == 1:  # from here on several are open, and each is kept track of
             self._track(next(iter(self.open.values())))
         self.open[number] = entry
+        self.all.open += 1
+        for name in entry.groups:
+            group = self.groups.setdefault(name, Exposure())
+            group.open += 1
+            group.move(0.0, 0.0)
         if self.guarded:
             self.potential += entry.potential() * self.max_stake
         if entry.stakes:
@@ -133,7 +173,7 @@ class Book:
         if self.max_exposure is not None:
             self._check_exposure(entry, staked, self.max_exposure)
         entry.add(staked)
-        if len(self.open) > 1 or self.max_exposure is not None:
+        if self.all.open > 1 or self.max_exposure is not None:
             self._track(entry)
 
     def with_stake(self, entry: OpenForecast, staked: tuple[float, ...]) -> OpenForecast:
@@ -144,31 +184,29 @@ class Book:
 
     def leave(self, entry: OpenForecast) -> None:
         """Close a forecast."""
-        if len(self.open) > 1:  # a stake may have been placed with the settlement itself
+        if self.all.open > 1:  # a stake may have been placed with the settlement itself
             self._track(entry)
         del self.open[entry.forecast.id]  # type: ignore[arg-type]  # what is open has a number
-        self.exposure -= entry.tracked[0]
-        self.gross -= entry.tracked[1]
+        self.all.leave(*entry.tracked)
+        for name in entry.groups:
+            self.groups[name].leave(*entry.tracked)
         if self.guarded:
-            self.potential -= entry.potential() * self.max_stake
-        if not self.open:  # nothing is open: no rounding may be left over
-            self.exposure = self.gross = self.potential = 0.0
+            self.potential = self.potential - entry.potential() * self.max_stake if self.open else 0.0
 
     def _check_exposure(self, entry: OpenForecast, staked: tuple[float, ...], most: float) -> None:
-        others, now = self.exposure - entry.tracked[0], entry.exposure()
+        others, now = self.all.exposure - entry.tracked[0], entry.exposure()
         after = others + entry.with_stake(staked).exposure()
         if after > most and after > others + now:
             message = f"with this stake open bets could lose {after:g}; max_exposure is {most:g}"
             raise StakeRefused(message, max(0.0, most - others - now))
 
     def _track(self, entry: OpenForecast) -> None:
-        exposure, gross = entry.exposure(), sum(entry.grosses)
-        self.exposure += exposure - entry.tracked[0]
-        self.gross += gross - entry.tracked[1]
-        entry.tracked = (exposure, gross)
-        if len(self.open) > 1:
-            self.late_exposure = max(self.late_exposure, self.exposure)
-            self.late_gross = max(self.late_gross, self.gross)
+        before = entry.tracked
+        entry.tracked = (entry.exposure(), sum(entry.grosses))
+        more = entry.tracked[0] - before[0], entry.tracked[1] - before[1]
+        self.all.move(*more)
+        for name in entry.groups:
+            self.groups[name].move(*more)
 
 
 def read_open(

@@ -51,18 +51,36 @@ def certify(
     """
     if not isinstance(correction, Reserve):
         return Certificate(None, _WHY_NOT.get(type(correction), "none is known for this correction"))
+    theorem = "Theorem B, for every group and for all" if correction.grouped else "Theorem B"
     if correction.over is not None:  # what it adds to lies in [0, ½], whatever ĉ does
         c_range = (0.0, 0.5)
     room = max(0.0, (0.5 if honest else 1.0) - c_range[0] - correction.start)
     base = lines * room * max_stake / correction.rate
     facts: dict[str, Any] = {"rate": correction.rate, "max_stake": max_stake, "c_range": c_range}
     if honest:
-        return Certificate(base + exposure, "Theorem B", exposure=exposure, **facts)
+        return Certificate(base + exposure, theorem, exposure=exposure, **facts)
     late = correction.rate * open_gross / max_stake
     if late >= 1:
         reason = f"too many bets were open at once: rate × {open_gross / max_stake:.3g} caps >= 1"
         return Certificate(None, reason, exposure=exposure, **facts)
     return Certificate(base / (1 - late), "Theorem A", exposure=exposure, **facts)
+
+
+def together(groups: list[Certificate], *, fixed: bool) -> Certificate:
+    """The certificate of groups that do not overlap: their bounds add, as do their exposures."""
+    if not groups:
+        return Certificate(0.0, "no group has begun; each adds its own bound")
+    one = groups[0]
+    so_far = "" if fixed else " so far"
+    bounds = [found.bound for found in groups]
+    exposure = sum(found.exposure for found in groups)
+    missing = [found for found in groups if found.bound is None]
+    if missing:
+        return replace(missing[0], exposure=exposure)
+    total = sum(bound for bound in bounds if bound is not None)
+    return replace(
+        one, bound=total, theorem=f"{one.theorem} for each of {len(groups)} groups{so_far}", exposure=exposure
+    )
 
 
 def guarded(found: Certificate, capital: float) -> Certificate:

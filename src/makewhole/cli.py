@@ -109,6 +109,7 @@ def _backtest_options(parser: argparse.ArgumentParser) -> None:
     add("--stake", default="stake", help="column of stakes, of any sign (default stake)")
     add("--c-hat", help="column of the base's own half-width (default: 0)")
     add("--event", help="column that tells forecasts apart: its rows are stakes on one forecast")
+    add("--group", help="column of groups: each has a correction of its own")
     add(
         "--max-stake",
         type=float,
@@ -185,7 +186,8 @@ def _backtest(arguments: argparse.Namespace) -> None:
         _need("matplotlib")
     if not arguments.json:
         _need("rich")
-    columns = [arguments.mu, arguments.outcome, arguments.stake, arguments.c_hat, arguments.event]
+    given = arguments
+    columns = [given.mu, given.outcome, given.stake, given.c_hat, given.event, given.group]
     frame = _read(arguments.file, [column for column in columns if column is not None])
     results = {}
     with _Progress(quiet=arguments.json) as track:
@@ -197,6 +199,7 @@ def _backtest(arguments: argparse.Namespace) -> None:
                 stake=arguments.stake,
                 c_hat=arguments.c_hat,
                 event=arguments.event,
+                group=arguments.group,
                 correction=_correction(name, arguments, frame),
                 mode=arguments.mode,
                 max_stake=arguments.max_stake,
@@ -205,7 +208,14 @@ def _backtest(arguments: argparse.Namespace) -> None:
             )
     if figure is not None:
         mw.plots.LossDisplay.from_results(results).figure_.savefig(figure, dpi=150)
-    _print_json(results) if arguments.json else _print_table(results, arguments.max_stake, figure)
+    if arguments.json:
+        _print_json(results)
+        return
+    _print_table(results, arguments.max_stake)
+    if arguments.group is not None:
+        _print_groups(results, arguments.group)
+    if figure is not None:
+        print(f"wrote {figure}")
 
 
 def _correction(name: str, arguments: argparse.Namespace, frame: Any) -> mw.Correction:
@@ -221,6 +231,8 @@ def _correction(name: str, arguments: argparse.Namespace, frame: Any) -> mw.Corr
     widths = None if arguments.c_hat is None else frame[arguments.c_hat].drop_nulls().drop_nans()
     low, high = (0.0, 0.0) if widths is None or not len(widths) else (widths.min(), widths.max())
     rounds = max(1, len(frame) if arguments.event is None else frame[arguments.event].n_unique())
+    if arguments.group is not None:
+        rounds = max(1, rounds // max(1, frame[arguments.group].n_unique()))
     fitted: mw.SwapRegret | mw.DeterministicSwap
     if name == "swap":
         fitted = mw.SwapRegret.for_horizon(rounds, (low, high), arguments.seed)
@@ -318,10 +330,35 @@ def _print_json(results: dict[str, mw.BacktestResult]) -> None:
         "mean_c",
         "negative_c",
     )
-    print(json.dumps({name: {f: getattr(result, f) for f in fields} for name, result in results.items()}))
+    found: dict[str, Any] = {}
+    for name, result in results.items():
+        found[name] = {f: getattr(result, f) for f in fields}
+        if result.groups:
+            found[name]["groups"] = {str(group): g._asdict() for group, g in result.groups.items()}
+    print(json.dumps(found))
 
 
-def _print_table(results: dict[str, mw.BacktestResult], cap: float | None, figure: Path | None) -> None:
+def _print_groups(results: dict[str, mw.BacktestResult], column: str) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    most = 20
+    first = next(iter(results.values())).groups
+    largest = sorted(first, key=lambda group: -first[group].turnover)
+    table = Table(box=box.SIMPLE_HEAD, title=f"total loss by {column}, the largest turnover first")
+    for name in (column, "forecasts", "turnover", *results):
+        table.add_column(name, justify="left" if name == column else "right")
+    for group in largest[:most]:
+        lost = [f"{result.groups[group].total_loss:,.4g}" for result in results.values()]
+        table.add_row(str(group), f"{first[group].rounds:,}", f"{first[group].turnover:,.4g}", *lost)
+    console = Console()
+    console.print(table)
+    if len(largest) > most:
+        console.print(f"and {len(largest) - most:,} groups more: --json has them all", highlight=False)
+
+
+def _print_table(results: dict[str, mw.BacktestResult], cap: float | None) -> None:
     _need("rich")
     from rich import box
     from rich.console import Console
@@ -352,5 +389,3 @@ def _print_table(results: dict[str, mw.BacktestResult], cap: float | None, figur
         table.add_row(name, *row)
     console.print(table)
     console.print("Losses are the forecaster's: below zero it won.", highlight=False)
-    if figure is not None:
-        console.print(f"wrote {figure}", highlight=False, markup=False, soft_wrap=True)

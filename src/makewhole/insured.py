@@ -12,13 +12,15 @@ from typing import Any, Literal, Self, SupportsIndex
 import numpy as np
 
 from makewhole import arguments, saving
-from makewhole.books import Book, Line, OpenForecast, published
-from makewhole.certificates import Certificate, certify, guarded
+from makewhole.books import Book, Exposure, Line, OpenForecast, published
+from makewhole.certificates import Certificate, certify, guarded, together
 from makewhole.corrections import Correction, Reserve, StandardRegret
 from makewhole.corrections._kernels import balance, publish, refine
 from makewhole.corrections.base import Stepped
+from makewhole.corrections.grouped import Grouped
+from makewhole.corrections.members import Name, read_names
 from makewhole.decisions import Forecast
-from makewhole.forecasters import BaseForecaster, adapt
+from makewhole.forecasters import BaseForecaster, adapt, ask
 from makewhole.saved_book import content_of, restored
 from makewhole.statements import (
     ConservationError,
@@ -30,9 +32,7 @@ from makewhole.statements import (
 )
 from makewhole.tallies import Tally
 
-_KIND, _VERSION = "makewhole.insured", 1
-# After so many settled forecasts without a stake the statement speaks up.
-_LONG = 100
+_KIND, _VERSION = "makewhole.insured", 2
 
 
 class InsuredForecaster:
@@ -123,16 +123,20 @@ class InsuredForecaster:
             raise TypeError(
                 f"correction must have propose, observe, state and from_state; got {correction!r}"
             )
-        if isinstance(correction, Reserve):
+        if isinstance(correction, (Reserve, Grouped)):
             correction = correction.in_mode(mode, one_sided, self.c_range)
         self.corrections: list[Correction] = [copy.deepcopy(correction) for _ in range(self.classes or 1)]
         self._rules = (self.one_sided, mode == "sound", bool(getattr(correction, "integrates", False)))
-        self._ours, self._composed = isinstance(correction, Stepped), isinstance(correction, Reserve)
+        self._ours = isinstance(correction, (Stepped, Grouped))
+        self._grouped = bool(getattr(correction, "grouped", False))
+        self._composed = isinstance(getattr(correction, "correction", correction), Reserve)
         self._book = Book(self.max_stake, self.max_exposure, guarded=self.capital is not None)
         self._next = 0
         # No forecast can lose or win more, with corrections that stay among their targets.
         widest = 2.0 + self.c_range[1] - self.c_range[0]
-        self._tally = Tally(len(self.corrections) * self.max_stake * widest)
+        self._loss_range = len(self.corrections) * self.max_stake * widest
+        self._tally = Tally(self._loss_range)
+        self._tallies: dict[Name, Tally] = {}  # of each group
 
     def __repr__(self) -> str:
         kind, cap = self.corrections[0], self.max_stake
@@ -140,17 +144,22 @@ class InsuredForecaster:
 
     # --- forecast -> stakes -> settle ---------------------------------------------------------------------
 
-    def forecast(self, x: Any = None, *, mu: Any = None, c_hat: Any = None) -> Forecast:
-        """Publish a forecast for x, or with `base=None` for a probability `mu` (and ĉ = `c_hat`)."""
-        forecast, said, lines = self._quote(self.corrections, x, mu, c_hat)
+    def forecast(self, x: Any = None, *, mu: Any = None, c_hat: Any = None, groups: Any = None) -> Forecast:
+        """Publish a forecast for x, or with `base=None` for a probability `mu` (and ĉ = `c_hat`).
+
+        Where the correction is grouped, `groups` is the name, or are the names, of those it belongs to.
+        """
+        names = () if groups is None and not self._grouped else self._named(groups)
+        forecast, said, lines = self._quote(self.corrections, (x, mu, c_hat), names)
         zero = [0.0] * len(lines)
-        self._book.enter(self._next, OpenForecast(forecast, x, said, lines, [], zero, zero[:]))
+        self._book.enter(self._next, OpenForecast(forecast, x, said, lines, [], zero, zero[:], names))
         self._next += 1
         return forecast
 
-    def peek(self, x: Any = None, *, mu: Any = None, c_hat: Any = None) -> Forecast:
+    def peek(self, x: Any = None, *, mu: Any = None, c_hat: Any = None, groups: Any = None) -> Forecast:
         """What `forecast` would publish now, without opening anything: no stake can be placed on it."""
-        quoted, _, _ = self._quote(copy.deepcopy(self.corrections), x, mu, c_hat)
+        names = () if groups is None and not self._grouped else self._named(groups)
+        quoted, _, _ = self._quote(copy.deepcopy(self.corrections), (x, mu, c_hat), names)
         return Forecast(quoted.mu, quoted.c, None, quoted.classes, quoted.one_sided, quoted.simplex)
 
     def stake(self, forecast: Forecast | SupportsIndex, stake: Any) -> int:
@@ -165,7 +174,7 @@ class InsuredForecaster:
         With `stake`, one last bet is placed first.
         """
         open_ = self._find(forecast)
-        y = self._outcome(outcome)
+        y = arguments.outcome(outcome, self.classes)
         if stake is not None:
             open_ = self._book.with_stake(open_, self._accepted(open_.grosses, stake))
         payments = [0.0] * len(open_.stakes)
@@ -187,33 +196,36 @@ class InsuredForecaster:
             raise ConservationError(f"payments add up to {sum(payments)!r}, the loss is {loss!r}")
         if self.base is not None:
             self._teach(self.base, open_, y)
-        self._correct(lessons)
-        for reserve, (proposal, target, weight) in zip(self.corrections, inner_lessons, strict=False):
+        correctors = self._members(self.corrections, open_.groups)
+        self._correct(correctors, lessons)
+        for reserve, (proposal, target, weight) in zip(correctors, inner_lessons, strict=False):
             reserve.over.observe(proposal, target, weight)  # type: ignore[attr-defined]  # a reserve over it
         self._book.leave(open_)
         self._tally.settled(loss, turnover, len(payments), negative)
+        for name in open_.groups:
+            self._of(name).settled(loss, turnover, len(payments), negative)
         return payments
 
     def void(self, forecast: Forecast | SupportsIndex) -> None:
         """Call a forecast off: nobody pays, nothing is learned."""
-        self._book.leave(self._find(forecast))
+        open_ = self._find(forecast)
+        self._book.leave(open_)
         self._tally.voided += 1
+        for name in open_.groups:
+            self._of(name).voided += 1
 
     def statement(self) -> Statement:
-        """Rounds, turnover, losses and open exposure."""
+        """Rounds, turnover, losses, open exposure and what can be lost at worst; `groups`: of each group."""
+        groups = {name: self._stated(name) for name in self._book.groups}
+        return self._stated(None, groups)
+
+    def _stated(self, group: Name | None, groups: dict[Name, Statement] | None = None) -> Statement:
         notes = []
         if not all(c.covers(self.c_range) for c in self.corrections if hasattr(c, "covers")):
             needed = f"[{-1 - self.c_range[1]:g}, {1 - self.c_range[0]:g}]"
             notes.append(f"the correction's range is narrower than {needed}: no guarantee")
-        tally, open_ = self._tally, self._book.open.values()
-        if tally.negative:
-            notes.append(
-                f"{tally.negative:,} forecasts had c < 0: opposite stakes on them earned money for nothing"
-            )
-        if tally.idle >= _LONG and tally.bets:
-            notes.append(
-                f"nobody has staked on the last {tally.idle:,} forecasts: is c too wide to trade at?"
-            )
+        tally = self._tally if group is None else self._of(group)
+        open_ = [o for o in self._book.open.values() if group is None or group in o.groups]
         return Statement(
             correction=repr(self.corrections[0]),
             max_stake=self.max_stake,
@@ -224,10 +236,11 @@ class InsuredForecaster:
             turnover=tally.turnover,
             total_loss=tally.total,
             open_exposure=sum(o.exposure() for o in open_),
-            certificate=self._certificate(),
+            certificate=self._certificate(group),
             mean_loss_interval=tally.mean_loss_interval(),
             negative_c=tally.negative,
-            notes=tuple(notes),
+            notes=(*notes, *tally.notes()),
+            groups=groups or {},
         )
 
     @property
@@ -238,10 +251,11 @@ class InsuredForecaster:
     # --- the steps ----------------------------------------------------------------------------------------
 
     def _quote(
-        self, correctors: list[Correction], x: Any, mu: Any, c_hat: Any
+        self, correctors: list[Correction], said: tuple[Any, Any, Any], groups: tuple[Name, ...]
     ) -> tuple[Forecast, tuple[float, ...], list[Line]]:
         """Ask the base, then the corrections, and put the two together. Only the corrections move."""
-        mus, widths = self._ask(x, mu, c_hat)
+        mus, widths = ask(self.base, self.classes, self.c_range, said)
+        correctors = self._members(correctors, groups)
         lines, least = [], 0.0 if self.capital is None else self._least(self.capital)
         for corrector, mu_hat, width in zip(correctors, mus, widths, strict=True):
             proposal, inner, refined = corrector.propose(), None, width
@@ -255,53 +269,48 @@ class InsuredForecaster:
             lines.append((mu_k, c_k, origin, proposal, inner))
         return published(lines, self._next, self.classes, self.one_sided), mus, lines
 
-    def _ask(self, x: Any, mu: Any, c_hat: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """μ̂ and ĉ per line, valid."""
-        low, high = self.c_range
-        width: Any
-        if self.base is None:
-            if mu is None:
-                raise TypeError("there is no base: give the probability, forecast(mu=...)")
-            width = min(max(0.0, low), high)
-            if c_hat is not None:
-                width = arguments.numbers("c_hat", c_hat)
-                arguments.reject(
-                    "c_hat", width, (width < low) | (width > high), f"must lie in c_range [{low}, {high}]"
-                )
-        elif mu is not None or c_hat is not None:
-            raise TypeError("there is a base, and it gives mu and c_hat: forecast(x)")
-        else:
-            mu, width = self.base.predict(x)
-            if type(width) is not float or not low <= width <= high:
-                width = np.clip(arguments.numbers("c_hat", width), low, high)
-        if self.classes is None:
-            if type(mu) is float and type(width) is float and 0.0 <= mu <= 1.0:
-                return (mu,), (width,)
-            value = arguments.probabilities("mu", mu)
-            if value.ndim or np.ndim(width):
-                raise ValueError(f"mu and c_hat must be single numbers; got {mu!r}, {c_hat!r}")
-            return (float(value),), (float(width),)
-        vector = arguments.distribution("mu", mu, simplex=True)
-        if vector.shape != (self.classes,) or np.shape(width) not in ((), (self.classes,)):
-            raise ValueError(f"mu and c_hat must hold {self.classes} classes; got shape {vector.shape}")
-        return tuple(vector.tolist()), tuple(np.broadcast_to(width, vector.shape).tolist())
+    def _named(self, groups: Any) -> tuple[Name, ...]:
+        """The groups of a forecast, valid."""
+        if not self._grouped:
+            raise TypeError(
+                f"groups need a grouped correction, Grouped(...) or Reserve(overlapping=True); got {groups!r}"
+            )
+        correction: Any = self.corrections[0]
+        names: tuple[Name, ...] = correction.checked(read_names("groups", groups))
+        return names
+
+    def _members(self, correctors: list[Correction], groups: tuple[Name, ...]) -> list[Correction]:
+        """The corrections of a forecast that belongs to these groups."""
+        if not self._grouped:
+            return correctors
+        return [corrector.member(groups) for corrector in correctors]  # type: ignore[attr-defined]  # grouped
+
+    def _of(self, group: Name) -> Tally:
+        return self._tallies.setdefault(group, Tally(self._loss_range))
 
     def _least(self, capital: float) -> float:
         """The least c (one-sided: ask) at which a forecast cannot lose more than is left of the capital."""
         left = max(0.0, capital - self._tally.total - self._book.potential) / len(self.corrections)
         return 1.0 - left / self.max_stake if self.one_sided else 0.5 - left / (2 * self.max_stake)
 
-    def _certificate(self) -> Certificate:
-        found = certify(
-            self.corrections[0],
-            lines=len(self.corrections),
-            max_stake=self.max_stake,
-            c_range=self.c_range,
-            honest=self.mode == "sound" and not self.one_sided,
-            open_gross=self._book.late_gross,
-            exposure=self._book.late_exposure if self.max_exposure is None else self.max_exposure,
-        )
-        return found if self.capital is None else guarded(found, self.capital)
+    def _certificate(self, group: Name | None = None) -> Certificate:
+        one, book = self.corrections[0], self._book
+        apart = isinstance(one, Grouped)
+        if isinstance(one, Grouped) and group is None:
+            names = book.groups if one.groups is None else one.groups
+            found = together([self._certificate(name) for name in names], fixed=one.groups is not None)
+        else:
+            kept = book.groups.get(group, Exposure()) if apart and group is not None else book.all
+            found = certify(
+                one.correction if isinstance(one, Grouped) else one,
+                lines=len(self.corrections),
+                max_stake=self.max_stake,
+                c_range=self.c_range,
+                honest=self.mode == "sound" and not self.one_sided,
+                open_gross=kept.late_gross,
+                exposure=kept.late_exposure if self.max_exposure is None else self.max_exposure,
+            )
+        return found if self.capital is None or group is not None else guarded(found, self.capital)
 
     def _find(self, forecast: Forecast | SupportsIndex) -> OpenForecast:
         number: Any = forecast.id if isinstance(forecast, Forecast) else forecast
@@ -339,22 +348,11 @@ class InsuredForecaster:
                 raise StakeRefused(message, left)
         return staked
 
-    def _outcome(self, outcome: Any) -> int:
-        if type(outcome) is int and 0 <= outcome < (self.classes or 2):
-            return outcome
-        if self.classes is None:
-            value = arguments.binary_outcomes("outcome", outcome)
-        else:
-            value = arguments.class_indices("outcome", outcome, self.classes).astype(np.float64)
-        if value.ndim:
-            raise ValueError(f"outcome must be one number; got shape {value.shape}")
-        return int(value)
-
-    def _correct(self, lessons: list[tuple[Any, float, float]]) -> None:
+    def _correct(self, correctors: list[Correction], lessons: list[tuple[Any, float, float]]) -> None:
         """All corrections learn, or none: ours take every lesson, somebody else's may refuse one."""
         before = None if self._ours else copy.deepcopy(self.corrections)
         try:
-            for correction, (proposal, target, weight) in zip(self.corrections, lessons, strict=True):
+            for correction, (proposal, target, weight) in zip(correctors, lessons, strict=True):
                 if weight:
                     correction.observe(proposal, target, weight)
         except BaseException:

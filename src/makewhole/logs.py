@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ class Chunk:
     """A few forecasts: columns for the loop, and which rows of the log they are."""
 
     columns: tuple[Floats, Floats, Floats, Floats, Floats]  # mu_hat, c_hat, outcome, net, gross
+    groups: Any  # for each forecast, numbers of the groups it belongs to, one column each; None: no groups
     rows: Any  # positions in the log, one per stake: a slice or an array
     forecast: Any  # for each of those rows, which of the chunk's forecasts it belongs to; None: one each
     stake: Floats
@@ -30,7 +31,7 @@ class Chunk:
 class Log:
     """The columns of a frame, checked and handed out in chunks."""
 
-    def __init__(self, frame: Any, names: dict[str, str | None], one_sided: bool) -> None:
+    def __init__(self, frame: Any, names: dict[str, Any], one_sided: bool, groups: Sequence[str]) -> None:
         self.frame, self.names, self.one_sided = frame, names, one_sided
         self.rows = len(frame)
         self.missing = 0
@@ -47,6 +48,9 @@ class Log:
                 )
         self._numeric = [name for name in ("mu", "outcome", "stake", "c_hat") if names[name] is not None]
         self._no_width = np.zeros(CHUNK)
+        self.groups, self.group_names = list(groups), list[Any]()
+        self._codes = {name: self._numbered(name) for name in self.groups}
+        self._chunk_rows = CHUNK * 16 if groups else CHUNK  # every group in a chunk costs a call
         self.rounds = self.rows
         if names["event"] is not None:
             self._sort_by_event()
@@ -58,7 +62,7 @@ class Log:
         gaps = series.null_count() or (values.dtype.kind == "f" and int(np.isnan(values).sum()))
         if gaps:
             raise ValueError(f"event={self.names['event']!r} must not be missing; got {gaps} such rows")
-        self._whole = {name: _floats(self.frame[name]) for name in self._numeric}
+        self._whole = {name: _floats(self.frame[name]) for name in self._numeric} | self._codes
         whole = ~np.logical_or.reduce([np.isnan(column) for column in self._whole.values()])
         kept = np.flatnonzero(whole)
         _, first, code = np.unique(values[kept], return_index=True, return_inverse=True)
@@ -68,6 +72,14 @@ class Log:
         by_event = np.argsort(event, kind="stable")
         self.rounds, self.event, self.order = len(first), event[by_event], kept[by_event]
         self._gaps = self.rows - len(kept)
+
+    def _numbered(self, name: str) -> Floats:
+        """A group column as numbers into `group_names`, NaN where it has a gap."""
+        codes, values = number_values(self.frame[name])
+        prefix = f"{self.names[name]}=" if len(self.groups) > 1 else ""
+        first = len(self.group_names)
+        self.group_names += [v if type(v) in (int, str) and not prefix else f"{prefix}{v}" for v in values]
+        return codes + first
 
     def c_range(self) -> tuple[float, float]:
         """Where ĉ lies, in this log."""
@@ -85,8 +97,8 @@ class Log:
         return found or 1.0
 
     def _numbers(self, name: str, part: Any) -> Floats:
-        if not isinstance(part, slice):
-            gathered: Floats = self._whole[name][part]
+        if name in self._codes or not isinstance(part, slice):
+            gathered: Floats = (self._codes | self._whole)[name][part]
             return gathered
         block = part.start // _BLOCK
         if self._blocks.get(name, (-1, None))[0] != block:
@@ -99,7 +111,7 @@ class Log:
         self.missing = self._gaps
         start, end = 0, self.rows if self.order is None else len(self.order)
         while start < end:
-            stop = min(start + CHUNK, end)
+            stop = min(start + self._chunk_rows, end)
             if self.order is not None and stop < end:  # don't cut an event in two
                 stop = int(np.searchsorted(self.event, self.event[stop - 1], side="right"))
             yield self._chunk(start, stop, cap)
@@ -107,7 +119,7 @@ class Log:
 
     def _chunk(self, start: int, stop: int, cap: float) -> Chunk:
         place: Any = slice(start, stop) if self.order is None else self.order[start:stop]
-        columns = [self._numbers(name, place) for name in self._numeric]
+        columns = [self._numbers(name, place) for name in (*self._numeric, *self.groups)]
         code = None if self.order is None else self.event[start:stop]
         if code is None and any(np.isnan(column.min()) for column in columns):
             keep = ~np.logical_or.reduce([np.isnan(column) for column in columns])
@@ -115,25 +127,33 @@ class Log:
             place = np.arange(start, stop)[keep]
             columns = [column[keep] for column in columns]
         mu, y, b, *rest = columns
-        width = rest[0] if rest else self._no_width[: len(mu)] if len(mu) <= CHUNK else np.zeros(len(mu))
+        codes = rest[len(rest) - len(self.groups) :]
+        width = self._no_width[: len(mu)] if len(mu) <= CHUNK else np.zeros(len(mu))
+        width = rest[0] if len(rest) > len(codes) else width
         self._check(place, mu, y, b, width)
         if code is None:
-            chunk = Chunk((mu, width, y, b, np.abs(b)), place, None, b, stop)
+            chunk = Chunk((mu, width, y, b, np.abs(b)), None, place, None, b, stop)
         else:
-            chunk = self._gather(place, code, (mu, y, b, width), stop)
+            chunk = self._gather(place, code, (mu, y, b, width), stop, codes)
+        if codes and chunk.groups is None:
+            chunk.groups = np.stack(codes, axis=1).astype(np.int64)
         self._check_cap(chunk, cap)
         return chunk
 
-    def _gather(self, place: Any, code: Any, columns: tuple[Floats, ...], stop: int) -> Chunk:
+    def _gather(
+        self, place: Any, code: Any, columns: tuple[Floats, ...], stop: int, codes: list[Floats]
+    ) -> Chunk:
         """Add up the stakes on each event; its forecast and outcome must be one."""
         mu, y, b, width = columns
         _, first, forecast = np.unique(code, return_index=True, return_inverse=True)
-        for name, column in (("mu", mu), ("outcome", y), ("c_hat", width)):
+        same = [("mu", mu), ("outcome", y), ("c_hat", width), *zip(self.groups, codes, strict=True)]
+        for name, column in same:
             differs = column != column[first][forecast]
             self._reject(name, place, column, differs, "must be the same in all rows of an event")
         net: Any = np.bincount(forecast, weights=b, minlength=len(first))
         gross: Any = np.bincount(forecast, weights=np.abs(b), minlength=len(first))
-        return Chunk((mu[first], width[first], y[first], net, gross), place, forecast, b, stop)
+        groups = np.stack(codes, axis=1)[first].astype(np.int64) if codes else None
+        return Chunk((mu[first], width[first], y[first], net, gross), groups, place, forecast, b, stop)
 
     def _check(self, place: Any, mu: Floats, y: Floats, b: Floats, width: Floats) -> None:
         if mu.min(initial=0.0) < 0 or mu.max(initial=1.0) > 1:
@@ -189,6 +209,16 @@ def _floats(series: Any) -> Floats:
 
     wanted = series if series.dtype == nw.Float64 else series.cast(nw.Float64)
     return np.asarray(wanted.to_numpy(), dtype=np.float64)
+
+
+def number_values(series: Any) -> tuple[Floats, list[Any]]:
+    """Number a column's values in order of appearance, NaN where it has a gap; and the values."""
+    known: dict[Any, float] = {}
+    codes = np.full(len(series), np.nan)
+    for row, value in enumerate(series.to_list()):
+        if value is not None and value == value:  # NaN is no group
+            codes[row] = known.setdefault(value, float(len(known)))
+    return codes, list(known)
 
 
 def _is_boolean(series: Any) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from makewhole import arguments, corrections
-from makewhole.books import read_open
+from makewhole.books import Exposure, read_open
+from makewhole.corrections.members import read_names
 from makewhole.tallies import Tally
 
 
@@ -27,7 +28,11 @@ def content_of(forecaster: Any) -> dict[str, Any]:
         "open": [entry.to_plain(keep_x=f.base is not None) for entry in f._book.open.values()],
         "next": f._next,
         "tally": f._tally.to_plain(),
-        "late": [f._book.late_exposure, f._book.late_gross],
+        "late": [f._book.all.late_exposure, f._book.all.late_gross],
+        "groups": [
+            [name, f._of(name).to_plain(), [kept.late_exposure, kept.late_gross]]
+            for name, kept in f._book.groups.items()
+        ],
     }
 
 
@@ -52,5 +57,15 @@ def restored(kind: Any, content: dict[str, Any], base: Any, correction: Any) -> 
     ).items():
         made._book.enter(number, entry)
     made._tally = Tally.from_plain(content["tally"])
-    made._book.late_exposure, made._book.late_gross = arguments.numbers("late", content["late"]).tolist()
+    made._book.all.late_exposure, made._book.all.late_gross = _late(content["late"])
+    for name, tally, late in content["groups"]:
+        (name,) = read_names("groups", [name])
+        made._tallies[name] = Tally.from_plain(tally)
+        kept = made._book.groups.setdefault(name, Exposure())
+        kept.late_exposure, kept.late_gross = _late(late)
     return made
+
+
+def _late(pair: list[float]) -> list[float]:
+    found: list[float] = arguments.numbers("late", pair).tolist()
+    return found

@@ -8,6 +8,9 @@ from typing import Any
 from makewhole.certificates import Certificate
 from makewhole.monitor import Interval
 
+# So many groups are shown.
+_MOST = 20
+
 
 class Refusal(Exception):  # noqa: N818 - a refusal is expected, not an error
     """Something that is not done, for a reason the caller may well have expected; nothing has changed."""
@@ -39,7 +42,7 @@ class Statement:
 
     `total_loss` is what the agents have received on balance, `mean_loss` that per settled forecast, both in
     the stakes' unit; `turnover` is the gross stake settled; `open_exposure` is the most that all open bets
-    together can still lose.
+    together can still lose. `groups` has a statement for every group, where the correction is grouped.
     """
 
     correction: str
@@ -55,6 +58,7 @@ class Statement:
     mean_loss_interval: Interval | None
     negative_c: int
     notes: tuple[str, ...]
+    groups: dict[str | int, Statement]
 
     @property
     def mean_loss(self) -> float:
@@ -94,6 +98,19 @@ class Statement:
             ("can lose at most", str(self.certificate)),
             ("of that lost", "" if self.capital_used is None else f"{max(0.0, self.capital_used):.1%}"),
         ]
-        return "\n".join(
-            [*(f"{name:<20}{value}" for name, value in rows if value), *(f"note: {n}" for n in self.notes)]
-        )
+        lines = [f"{name:<20}{value}" for name, value in rows if value]
+        return "\n".join([*lines, *(f"note: {n}" for n in self.notes), *self._by_group()])
+
+    def _by_group(self) -> list[str]:
+        """A line for every group, those that lost most first."""
+        if not self.groups:
+            return []
+        worst = sorted(self.groups.items(), key=lambda item: -item[1].total_loss)
+        lines = [f"{'group':<20}{'settled':>10}{'total loss':>14}{'at most':>14}"]
+        for name, s in worst[:_MOST]:
+            bound = "none" if s.certificate.bound is None else f"{s.certificate.bound:,.6g}"
+            alarm = "  ALARM" if s.alarm else ""
+            lines.append(f"{name!s:<20}{s.rounds:>10,}{s.total_loss:>14,.6g}{bound:>14}{alarm}")
+        if len(worst) > _MOST:
+            lines.append(f"and {len(worst) - _MOST:,} groups more")
+        return lines

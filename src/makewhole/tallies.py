@@ -7,6 +7,9 @@ from typing import Any, Self
 from makewhole import arguments
 from makewhole.monitor import Interval, LossMonitor
 
+# After so many settled forecasts without a stake the statement speaks up.
+_LONG = 100
+
 
 class Tally:
     """Running totals of a book. `loss_range` is the most that one forecast can lose or win."""
@@ -37,6 +40,17 @@ class Tally:
             return None
         low, high = self.monitor.interval()
         return Interval(self.loss_range * low, self.loss_range * high)
+
+    def notes(self) -> list[str]:
+        """What somebody should know."""
+        found = []
+        if self.negative:
+            found.append(
+                f"{self.negative:,} forecasts had c < 0: opposite stakes on them earned money for nothing"
+            )
+        if self.idle >= _LONG and self.bets:
+            found.append(f"nobody has staked on the last {self.idle:,} forecasts: is c too wide to trade at?")
+        return found
 
     def to_plain(self) -> dict[str, Any]:
         """As plain data."""

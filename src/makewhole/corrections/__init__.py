@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from makewhole.corrections.base import Correction, Proposal, Stepped
+from makewhole.corrections.base import Correction, Proposal
 from makewhole.corrections.deterministic_swap import DeterministicSwap
+from makewhole.corrections.grouped import Grouped
 from makewhole.corrections.naive import NaiveBestResponse
 from makewhole.corrections.none import NoCorrection
 from makewhole.corrections.reserve import Reserve
@@ -13,6 +14,7 @@ from makewhole.corrections.swap import SwapRegret
 __all__ = [
     "Correction",
     "DeterministicSwap",
+    "Grouped",
     "NaiveBestResponse",
     "NoCorrection",
     "Proposal",
@@ -21,9 +23,17 @@ __all__ = [
     "SwapRegret",
 ]
 
-_OURS: dict[str, type[Stepped]] = {
+_OURS: dict[str, type[Any]] = {
     kind.__name__: kind
-    for kind in (DeterministicSwap, NaiveBestResponse, NoCorrection, Reserve, StandardRegret, SwapRegret)
+    for kind in (
+        DeterministicSwap,
+        Grouped,
+        NaiveBestResponse,
+        NoCorrection,
+        Reserve,
+        StandardRegret,
+        SwapRegret,
+    )
 }
 
 

@@ -106,6 +106,28 @@ def reserve_observe(values: Any, marks: Any, proposal: Step, target: float, weig
     values[0] = max(lam, values[2])
 
 
+# Groups that overlap: values = [rate, a weight for everyone, a weight for each group], and marks = [where the
+# next forecast's members stand, how many they are, and the members, forecast after forecast]: each the place
+# of its weight. The proposal's "cell" is where its members stand.
+
+
+def members_propose(values: Any, marks: Any) -> Step:
+    """λ = the sum of the members' weights."""
+    at, size = marks[0], marks[1]
+    lam = 0.0
+    for k in range(at, at + size):
+        lam += values[marks[k]]
+    marks[0] = at + size if at + size < len(marks) else 2
+    return lam, at, False
+
+
+def members_observe(values: Any, marks: Any, proposal: Step, target: float, weight: float) -> None:
+    """Raise or lower every member's weight by η·ℓ/M, none below 0."""
+    step = values[0] * weight * (target - proposal[0])
+    for k in range(proposal[1], proposal[1] + marks[1]):
+        values[marks[k]] = max(0.0, values[marks[k]] + step)
+
+
 # --- cells: shared by swap regret and deterministic swap --------------------------------------------------
 # With K cells, values = [Σwx of each | Σw of each | best response of each | low, step, 1/step] and
 # marks = [the cell each best response lies in | current cell | draws].
@@ -252,45 +274,19 @@ def deterministic_observe(values: Any, marks: Any, proposal: Step, target: float
 # --- a whole log ------------------------------------------------------------------------------------------
 
 
-def make_replay(propose: Callable[..., Any], observe: Callable[..., None]) -> Callable[..., None]:
-    """Make the loop of Algorithm 1 over columns, for one correction."""
-
-    def replay(
-        memory: Any,
-        columns: tuple[Any, Any, Any, Any, Any],
-        rules: tuple[bool, bool, bool],
-        max_stake: float,
-        totals: Any,
-        out: tuple[Any, Any, Any, Any, Any],
-    ) -> None:
-        values, marks = memory
-        mu_hat, c_hat, outcome, net, gross = columns
-        c_out, lam_out, total_out, mu_out, loss_out = out  # the last two are empty where nobody asked
-        traced = len(mu_out) > 0
-        total = totals[0]
-        for t in range(len(mu_hat)):
-            proposal = propose(values, marks)
-            lam = proposal[0]
-            mu, c, origin = publish(mu_hat[t], c_hat[t], lam, rules, 0.0)
-            loss, target, weight = balance(mu, c, origin, outcome[t], net[t], gross[t], max_stake)
-            total += loss
-            c_out[t], lam_out[t], total_out[t] = c, lam, total
-            if traced:
-                mu_out[t], loss_out[t] = mu, loss
-            if weight > 0.0:
-                observe(values, marks, proposal, target, weight)
-        totals[0] = total
-
-    return replay
-
-
 def refine(c_hat: float, inner_lam: float) -> float:
     """What a reserve over another correction adds to: ĉ as that one would have it, kept honest."""
     return min(max(c_hat + inner_lam, 0.0), 0.5)
 
 
-def make_composed_replay(propose: Callable[..., Any], observe: Callable[..., None]) -> Callable[..., None]:
-    """The same loop for a reserve over the correction with these two steps."""
+def make_replay(
+    propose: Callable[..., Any],
+    observe: Callable[..., None],
+    inner_propose: Callable[..., Any] = none_propose,
+    inner_observe: Callable[..., None] = none_observe,
+    composed: bool = False,
+) -> Callable[..., None]:
+    """Make the loop of Algorithm 1 over columns, for one correction; composed, for a reserve over another."""
 
     def replay(
         memory: Any,
@@ -306,37 +302,35 @@ def make_composed_replay(propose: Callable[..., Any], observe: Callable[..., Non
         traced = len(mu_out) > 0
         total = totals[0]
         for t in range(len(mu_hat)):
-            inner = propose(inner_values, inner_marks)
-            proposal = reserve_propose(values, marks)
+            inner = inner_propose(inner_values, inner_marks)
+            proposal = propose(values, marks)
             lam = proposal[0]
-            mu, c, origin = publish(mu_hat[t], refine(c_hat[t], inner[0]), lam, rules, 0.0)
+            width = refine(c_hat[t], inner[0]) if composed else c_hat[t]
+            mu, c, origin = publish(mu_hat[t], width, lam, rules, 0.0)
             loss, target, weight = balance(mu, c, origin, outcome[t], net[t], gross[t], max_stake)
             total += loss
             c_out[t], lam_out[t], total_out[t] = c, lam, total
             if traced:
                 mu_out[t], loss_out[t] = mu, loss
             if weight > 0.0:
-                reserve_observe(values, marks, proposal, target, weight)
-                observe(inner_values, inner_marks, inner, target + origin - c_hat[t], weight)
+                observe(values, marks, proposal, target, weight)
+                inner_observe(inner_values, inner_marks, inner, target + origin - c_hat[t], weight)
         totals[0] = total
 
     return replay
 
 
 # What the steps call: whoever compiles one must hand these to `jit` too.
-HELPERS = (publish, balance, edge, cell_of, credit, scramble, find_cycle, draw_from_cycle, search)
+HELPERS = (publish, balance, refine, edge, cell_of, credit, scramble, find_cycle, draw_from_cycle, search)
 
 
 @functools.cache
-def compiled_replay(propose: Callable[..., Any], observe: Callable[..., None]) -> Callable[..., None]:
-    """Compile the loop for one of our corrections."""
-    return jit(make_replay(propose, observe), *HELPERS, propose, observe)
-
-
-@functools.cache
-def compiled_composed_replay(
-    propose: Callable[..., Any], observe: Callable[..., None]
+def compiled_replay(
+    propose: Callable[..., Any],
+    observe: Callable[..., None],
+    inner: tuple[Callable[..., Any], Callable[..., None]] | None = None,
 ) -> Callable[..., None]:
-    """Compile the loop for a reserve over one of our corrections."""
-    inner = (*HELPERS, refine, reserve_propose, reserve_observe, propose, observe)
-    return jit(make_composed_replay(propose, observe), *inner)
+    """Compile the loop for one of our corrections, or for a reserve over one."""
+    inner_propose, inner_observe = inner or (none_propose, none_observe)
+    replay = make_replay(propose, observe, inner_propose, inner_observe, composed=inner is not None)
+    return jit(replay, *HELPERS, propose, observe, inner_propose, inner_observe)

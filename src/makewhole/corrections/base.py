@@ -76,6 +76,15 @@ class Stepped:
         if weight:
             self._observe(self._values, self._marks, proposal, target, weight)
 
+    def state(self) -> dict[str, Any]:
+        """Everything it has learned and was told, as plain data."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Continue where `state()` was taken."""
+        raise NotImplementedError
+
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other) or not isinstance(other, Stepped):
             return False

@@ -9,6 +9,7 @@ from typing import Any, Self
 from makewhole import arguments
 from makewhole.corrections import _kernels
 from makewhole.corrections.base import Stepped
+from makewhole.corrections.members import Name, read_names
 
 
 class Reserve(Stepped):
@@ -31,6 +32,10 @@ class Reserve(Stepped):
     over
         Another of our corrections, for sound mode: it refines ĉ to clip(ĉ + λ', 0, ½) and learns from its own
         targets, never from this one's; the reserve then bounds what is left, with the same certificate.
+    overlapping
+        Groups, for sound mode with ĉ >= 0: a forecast may belong to any number of them,
+        `f.forecast(mu=0.3, groups=["AA", "JFK"])`, and λ is the sum of their weights and of everyone's, none
+        below 0. Every group's total loss is at most M/(2η), however many there are, and so is the total.
 
     Examples
     --------
@@ -46,7 +51,14 @@ class Reserve(Stepped):
     _observe = staticmethod(_kernels.reserve_observe)
     integrates = True
 
-    def __init__(self, rate: float = 0.01, start: float = 0.0, over: Stepped | None = None) -> None:
+    def __init__(
+        self,
+        rate: float = 0.01,
+        start: float = 0.0,
+        over: Stepped | None = None,
+        *,
+        overlapping: bool = False,
+    ) -> None:
         self.rate = arguments.positive("rate", rate)
         if self.rate > 1:
             raise ValueError(f"rate must be at most 1; got {rate!r}")
@@ -55,14 +67,24 @@ class Reserve(Stepped):
             raise TypeError(f"over must be one of makewhole's other corrections; got {over!r}")
         self.over = copy.deepcopy(over)
         self._values, self._marks = [self.start, self.rate, -math.inf], []
+        self.grouped = bool(overlapping)
+        self._places: dict[Name, int] = {}
+        if self.grouped:
+            if self.start:
+                raise ValueError(f"start must be 0 with overlapping groups; got {start!r}")
+            self._propose, self._observe = _kernels.members_propose, _kernels.members_observe  # type: ignore[misc]  # instead of the class's
+            self._values, self._cells = [self.rate, 0.0], 3
+            self.member(())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         twin = super().__deepcopy__(memo)
-        twin.over = copy.deepcopy(self.over)
+        twin.over, twin._places = copy.deepcopy(self.over), self._places.copy()
         return twin
 
     def __eq__(self, other: object) -> bool:
-        return super().__eq__(other) and isinstance(other, Reserve) and self.over == other.over
+        if type(self) is not type(other) or not isinstance(other, Reserve) or self._values != other._values:
+            return False
+        return (self.over, self._places) == (other.over, other._places)
 
     __hash__ = None
 
@@ -81,8 +103,27 @@ class Reserve(Stepped):
             raise ValueError(f"capital must be at least max_stake, {cap:g}; got {capital:g}")
         return cls(cap / (2 * capital))
 
+    def checked(self, groups: tuple[Name, ...]) -> tuple[Name, ...]:
+        """The groups of a forecast: any will do."""
+        return groups
+
+    def member(self, groups: tuple[Name, ...]) -> Self:
+        """Turn to the members of these groups: the next step is theirs."""
+        for name in groups:
+            if name not in self._places:
+                self._places[name] = len(self._values)
+                self._values.append(0.0)
+        self._marks = [2, 1 + len(groups), 1, *(self._places[name] for name in groups)]
+        return self
+
+    def place(self, group: Name) -> int:
+        """Where a group's weight stands."""
+        return self._places[group]
+
     def in_mode(self, mode: str, one_sided: bool, c_range: tuple[float, float]) -> Self:
         """The same as a forecaster or a backtest in this mode wants it."""
+        if self.grouped and (mode != "sound" or one_sided or c_range[0] < 0):
+            raise ValueError("overlapping groups need mode='sound', stakes of both signs and c_hat >= 0")
         if self.over is not None and (mode != "sound" or one_sided):
             raise ValueError("a reserve over another correction needs mode='sound', and stakes of both signs")
         return self.for_sound(c_range) if mode == "sound" and not one_sided else self
@@ -92,6 +133,8 @@ class Reserve(Stepped):
         if self.rate > 0.5:
             raise ValueError(f"rate must be at most 0.5 in sound mode; got {self.rate!r}")
         twin = copy.deepcopy(self)
+        if self.grouped:  # no weight goes below 0
+            return twin
         floor = -0.5 if self.over is not None else -c_range[1]  # what it adds to is then in [0, ½]
         twin._values[2] = floor
         twin._values[0] = max(twin._values[0], floor)
@@ -100,16 +143,20 @@ class Reserve(Stepped):
     def __repr__(self) -> str:
         start = f", start={self.start!r}" if self.start else ""
         over = "" if self.over is None else f", over={self.over!r}"
-        return f"Reserve(rate={self.rate!r}{start}{over})"
+        groups = ", overlapping=True" if self.grouped else ""
+        return f"Reserve(rate={self.rate!r}{start}{over}{groups})"
 
     def state(self) -> dict[str, Any]:
         """Rate, start, λ and floor; and the state of what it is over."""
         from makewhole.corrections import name_of
 
-        lam, rate, floor = self._values
         inner: Any = self.over
         over = None if inner is None else {"type": name_of(inner), "state": inner.state()}
-        found = {"rate": rate, "start": self.start, "lam": lam, "over": over}
+        found = {"rate": self.rate, "start": self.start, "over": over, "overlapping": self.grouped}
+        if self.grouped:
+            return found | {"names": list(self._places), "weights": self._values[1:]}
+        lam, _, floor = self._values
+        found |= {"lam": lam}
         return found | {"floor": None if math.isinf(floor) else floor}
 
     @classmethod
@@ -117,10 +164,18 @@ class Reserve(Stepped):
         """Continue where `state()` was taken."""
         from makewhole.corrections import by_name
 
-        made = cls(state["rate"], state["start"])
-        made._values[0] = float(arguments.numbers("lam", state["lam"]))
-        if state["floor"] is not None:
-            made._values[2] = float(arguments.numbers("floor", state["floor"]))
+        made = cls(state["rate"], state["start"], overlapping=state["overlapping"])
+        if made.grouped:
+            made.member(read_names("names", state["names"]))
+            weights = arguments.numbers("weights", state["weights"]).tolist()
+            if len(weights) != len(made._places) + 1 or min(weights) < 0:
+                raise ValueError("weights must be one for each name and one for everyone, none below 0")
+            made._values = [made.rate, *weights]
+            made.member(())
+        else:
+            made._values[0] = float(arguments.numbers("lam", state["lam"]))
+            if state["floor"] is not None:
+                made._values[2] = float(arguments.numbers("floor", state["floor"]))
         if state["over"] is not None:
             kind = by_name(state["over"]["type"])
             if kind is None:

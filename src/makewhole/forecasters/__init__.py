@@ -1,7 +1,7 @@
 """Base learners: the paper's two-layer networks, and adapters for models you already have."""
 
 from makewhole.forecasters.adapters import CallableForecaster, RiverForecaster, SklearnForecaster
-from makewhole.forecasters.base import BaseForecaster, adapt
+from makewhole.forecasters.base import BaseForecaster, adapt, ask
 from makewhole.forecasters.two_layer import SparseRow, TwoLayerLearner
 
 __all__ = [
@@ -12,4 +12,5 @@ __all__ = [
     "SparseRow",
     "TwoLayerLearner",
     "adapt",
+    "ask",
 ]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
+from makewhole import arguments
 from makewhole.forecasters.adapters import CallableForecaster, RiverForecaster, SklearnForecaster
 
 
@@ -43,3 +46,41 @@ def adapt(model: Any, classes: int | None = None) -> BaseForecaster:
         "base must be a base learner (predict, learn), a river or scikit-learn classifier that gives "
         f"probabilities, or a callable; got {model!r}"
     )
+
+
+def ask(
+    base: BaseForecaster | None,
+    classes: int | None,
+    c_range: tuple[float, float],
+    said: tuple[Any, Any, Any],
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """μ̂ and ĉ of every line, valid: what the base says of x, or without a base what was given."""
+    x, mu, c_hat = said
+    low, high = c_range
+    width: Any
+    if base is None:
+        if mu is None:
+            raise TypeError("there is no base: give the probability, forecast(mu=...)")
+        width = min(max(0.0, low), high)
+        if c_hat is not None:
+            width = arguments.numbers("c_hat", c_hat)
+            arguments.reject(
+                "c_hat", width, (width < low) | (width > high), f"must lie in c_range [{low}, {high}]"
+            )
+    elif mu is not None or c_hat is not None:
+        raise TypeError("there is a base, and it gives mu and c_hat: forecast(x)")
+    else:
+        mu, width = base.predict(x)
+        if type(width) is not float or not low <= width <= high:
+            width = np.clip(arguments.numbers("c_hat", width), low, high)
+    if classes is None:
+        if type(mu) is float and type(width) is float and 0.0 <= mu <= 1.0:
+            return (mu,), (width,)
+        value = arguments.probabilities("mu", mu)
+        if value.ndim or np.ndim(width):
+            raise ValueError(f"mu and c_hat must be single numbers; got {mu!r}, {c_hat!r}")
+        return (float(value),), (float(width),)
+    vector = arguments.distribution("mu", mu, simplex=True)
+    if vector.shape != (classes,) or np.shape(width) not in ((), (classes,)):
+        raise ValueError(f"mu and c_hat must hold {classes} classes; got shape {vector.shape}")
+    return tuple(vector.tolist()), tuple(np.broadcast_to(width, vector.shape).tolist())

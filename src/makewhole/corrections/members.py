@@ -1,0 +1,26 @@
+"""Names of groups, as callers give them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+Name = str | int
+
+
+def read_names(argument: str, given: Any) -> tuple[Name, ...]:
+    """Read one name or several, each text or a whole number; None is none."""
+    if given is None:
+        return ()
+    if isinstance(given, (str, int, np.integer)):
+        given = (given,)
+    if not isinstance(given, Iterable):
+        raise TypeError(f"{argument} must be a name or several, text or whole numbers; got {given!r}")
+    names: dict[Name, None] = {}
+    for name in given:
+        if isinstance(name, bool) or not isinstance(name, (str, int, np.integer)):
+            raise TypeError(f"{argument} must be names, text or whole numbers; got {name!r}")
+        names[name if isinstance(name, str) else int(name)] = None
+    return tuple(names)
