@@ -84,6 +84,8 @@ class Statement:
 
     def __str__(self) -> str:
         rows = [
+            ("can lose at most", str(self.certificate)),
+            ("of that lost", "" if self.capital_used is None else f"{max(0.0, self.capital_used):.1%}"),
             ("correction", self.correction),
             ("cap per forecast", f"{self.max_stake:,.6g}"),
             ("forecasts settled", f"{self.rounds:,}"),
@@ -95,8 +97,6 @@ class Statement:
             ("mean loss", f"{self.mean_loss:,.6g}"),
             ("with 95 % in", self._interval()),
             ("open exposure", f"{self.open_exposure:,.6g}"),
-            ("can lose at most", str(self.certificate)),
-            ("of that lost", "" if self.capital_used is None else f"{max(0.0, self.capital_used):.1%}"),
         ]
         lines = [f"{name:<20}{value}" for name, value in rows if value]
         return "\n".join([*lines, *(f"note: {n}" for n in self.notes), *self._by_group()])
