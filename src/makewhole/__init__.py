@@ -18,8 +18,10 @@ from makewhole.corrections import (
     SwapRegret,
 )
 from makewhole.decisions import Forecast, Plan, decide, insure
+from makewhole.findings import AuditReport
 from makewhole.insured import InsuredForecaster
 from makewhole.protocol import Chance, Record, Replay, play
+from makewhole.soundness import audit
 from makewhole.statements import (
     ConservationError,
     ForecastClosed,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AuditReport",
     "BacktestResult",
     "Certificate",
     "Chance",
@@ -59,6 +62,7 @@ __all__ = [
     "SwapRegret",
     "UnknownForecast",
     "agents",
+    "audit",
     "backtest",
     "checks",
     "decide",

@@ -44,3 +44,9 @@ def read_columns(frame: Any, columns: Mapping[str, str]) -> Any:
             raise ValueError(f"{argument}={column!r} is not a column; the frame has: {shown or 'none'}")
     chosen = wrapped.select(**{argument: nw.col(column) for argument, column in columns.items()})
     return chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
+
+
+def backend_of(frame: Any) -> str | None:
+    """The backend that a frame as narwhals knows it would like its answer in; None for any."""
+    name: str = frame.implementation.name.lower()
+    return name if name in BACKENDS else None

@@ -1,0 +1,255 @@
+"""What an audit finds, and how it says so."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from makewhole import frames
+
+_SHOWN = 10  # groups in the table
+
+
+class Bounded(NamedTuple):
+    """A number as measured, and where it lies."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Scores(NamedTuple):
+    """How good the forecasts are. `brier` = reliability − resolution + uncertainty + within.
+
+    `mce` and `ece` are the largest and the mean gap between what was said and what happened, over bins;
+    `within` is what the bins cannot see (Stephenson, Coelho & Jolliffe 2008). With classes the parts of the
+    Brier score add up over them, `ece` is their mean and `mce` their largest.
+    """
+
+    mce: Bounded
+    ece: float
+    brier: float
+    reliability: float
+    resolution: float
+    uncertainty: float
+    within: float
+    log_loss: float
+
+
+class GroupFinding(NamedTuple):
+    """A group: what was said, what happened, and what somebody who knows the group and the forecast wins.
+
+    `wins` is per forecast, staking 1 wherever it pays, as measured; `wins_low` is what that is at least.
+    """
+
+    rows: int
+    mu: float
+    outcome: float
+    gap: Bounded
+    c: float
+    wins: float
+    wins_low: float
+    smallest_c: float
+    p_value: float
+    staked: float = 0.0
+    won: float = 0.0
+
+
+class Cell(NamedTuple):
+    """One bet against the forecaster: whom it is on, which way, and what it wins per unit staked."""
+
+    class_: int | None
+    group: str
+    value: str
+    low: float
+    high: float
+    rows: int
+    mu: float
+    outcome: float
+    c: float
+    stake: int
+    wins: Bounded
+    p_value: float
+
+    def where(self) -> str:
+        """In words."""
+        parts = [] if self.class_ is None else [f"class {self.class_}"]
+        parts += (
+            [] if not self.group else [self.group if self.value == "yes" else f"{self.group}={self.value}"]
+        )
+        if not (self.low == 0.0 and self.high == 1.0):
+            parts.append(f"forecasts from {self.low:.3g} to {self.high:.3g}")
+        return ", ".join(parts) or "all forecasts"
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """What standing behind these forecasts would cost. `str()` of it is for reading, `to_dict()` for JSON.
+
+    `sound` says that the data do not refute it, at this confidence: no bet that looks at the forecast, or
+    at the forecast and a group, is shown to win. `p_value` is the chance, at most, of data that speak so
+    strongly against it, were it sound. `smallest_c` is the narrowest constant c that is not refuted, and
+    `groups[column][value].smallest_c` the same for one group. `cells` has every bet that was tried. All
+    bounds hold at once.
+    """
+
+    rows: int
+    missing: dict[str, int]
+    incomplete: int
+    bins: int
+    confidence: float
+    c: str
+    sound: bool
+    p_value: float
+    smallest_c: float
+    best: Cell
+    wins: float
+    wins_low: float
+    scores: Scores
+    groups: dict[str, dict[str, GroupFinding]] = field(repr=False)
+    by_class: tuple[Scores, ...] = field(repr=False)
+    table: dict[str, Any] = field(repr=False)
+    notes: tuple[str, ...] = ()
+    staked: float | None = None
+    won: float | None = None
+    backend: str | None = field(repr=False, default=None)
+
+    @property
+    def cells(self) -> Any:
+        """Every bin, every group and every bin of every group, as a frame."""
+        return frames.make_frame(self.table, self.backend)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in Scores._fields:
+            return getattr(self.scores, name)
+        raise AttributeError(f"an audit report has no {name!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the cells, as plain data; numbers that are not finite become None."""
+        plain = {
+            name: getattr(self, name) for name in ("rows", "missing", "incomplete", "bins", "confidence")
+        }
+        plain |= {name: getattr(self, name) for name in ("c", "sound", "p_value", "smallest_c")}
+        plain |= {"best": self.best, "wins": self.wins, "wins_low": self.wins_low, "scores": self.scores}
+        plain |= {"by_class": list(self.by_class), "groups": self.groups, "notes": list(self.notes)}
+        plain |= {} if self.staked is None else {"staked": self.staked, "won": self.won}
+        found: dict[str, Any] = _plain(plain)
+        return found
+
+    # --- in words -----------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [*self.verdict(), "", *self._scores(), "", *self._bins(), *self._groups(), *self._notes()]
+        )
+
+    def verdict(self) -> list[str]:
+        """The answer first."""
+        sure, best = f"{self.confidence:.0%}", self.best
+        gone = f", {self.incomplete:,} left out for missing numbers" if self.incomplete else ""
+        lines = [f"{self.rows:,} forecasts{gone}; c = {self.c}"]
+        if self.sound:
+            whom = "the forecast" + (" and the group" if self.groups else "")
+            lines.append(f"SOUND, as far as these data tell: no bet that looks at {whom} is shown to win.")
+        else:
+            side = "that it happens" if best.stake > 0 else "that it does not happen"
+            lines += [
+                f"NOT SOUND: whoever bets {side} on {best.where()}",
+                f"wins {best.wins.value:.4f} per unit staked, and at least {max(0.0, best.wins.low):.4f} "
+                f"with {sure} confidence ({best.rows:,} rows: said {best.mu:.4f}, came {best.outcome:.4f}).",
+            ]
+        lines.append(f"p-value {self.p_value:.2g}; the smallest c that is not refuted: {self.smallest_c:.4f}")
+        if self.staked is not None and self.won is not None:
+            share = f" ({self.won / self.staked:.2%} of what they staked)" if self.staked else ""
+            verb = "won" if self.won >= 0 else "lost"
+            lines.append(f"Those who staked here {verb} {abs(self.won):,.6g} on {self.staked:,.6g}{share}.")
+        return lines
+
+    def _scores(self) -> list[str]:
+        s = self.scores
+        return [
+            f"largest gap (MCE)   {s.mce.value:.4f}, between {s.mce.low:.4f} and {s.mce.high:.4f}",
+            f"mean gap (ECE)      {s.ece:.4f}",
+            f"Brier score         {s.brier:.4f} = reliability {s.reliability:.4f} - resolution "
+            f"{s.resolution:.4f} + uncertainty {s.uncertainty:.4f} {'+' if s.within >= 0 else '-'} "
+            f"within bins {abs(s.within):.4f}",
+            f"log loss            {s.log_loss:.4f}",
+        ]
+
+    def _bins(self) -> list[str]:
+        sure = f"{self.confidence:.0%}"
+        head = f"{'forecast':<15}{'rows':>11}{'said':>9}{'happened':>10}{'gap':>9}"
+        lines = [f"{head}  {f'{sure} for all at once':<20}best bet, and what it wins"]
+        for k in self._rows_of("", with_total=False):
+            t = self.table
+            name = f"{t['bin_low'][k]:.3g} - {t['bin_high'][k]:.3g}"
+            if "class" in t:
+                name = f"{t['class'][k]}: {name}"
+            lines.append(f"{name:<15}{self._line(k)}")
+        return [
+            *lines,
+            "what it wins: per unit staked, as measured here; luck may have done it unless marked",
+        ]
+
+    def _line(self, k: int) -> str:
+        t = self.table
+        between = f"[{t['gap_low'][k]:+.3f}, {t['gap_high'][k]:+.3f}]"
+        flag = " <- not luck" if t["wins_low"][k] > 0 else ""
+        wins = (
+            f"{'yes' if t['stake'][k] > 0 else 'no':<4}{t['wins'][k]:.4f}{flag}" if t["wins"][k] > 0 else "-"
+        )
+        return (
+            f"{int(t['rows'][k]):>11,}{t['mu'][k]:>9.4f}{t['outcome'][k]:>10.4f}{t['gap'][k]:>+9.4f}"
+            f"  {between:<20}{wins}"
+        )
+
+    def _rows_of(self, group: str, *, with_total: bool) -> list[int]:
+        t = self.table
+        return [
+            k
+            for k, name in enumerate(t["group"])
+            if name == group
+            and (with_total or t["bin_low"][k] > 0.0 or t["bin_high"][k] < 1.0 or self.bins == 1)
+        ]
+
+    def _groups(self) -> list[str]:
+        lines: list[str] = []
+        for column, found in self.groups.items():
+            worst = sorted(
+                found.items(), key=lambda item: (-item[1].smallest_c, item[1].p_value, -item[1].wins)
+            )
+            head = f"{column[:24]:<25}{'rows':>11}{'said':>9}{'happened':>10}"
+            lines += ["", f"{head}{'wins':>9}{'at least':>10}{'c needed':>10}"]
+            for value, g in worst[:_SHOWN]:
+                flag = " <- refuted" if g.p_value <= 1 - self.confidence else ""
+                lines.append(
+                    f"{value[:24]:<25}{g.rows:>11,}{g.mu:>9.4f}{g.outcome:>10.4f}{g.wins:>9.4f}"
+                    f"{g.wins_low:>10.4f}{g.smallest_c:>10.4f}{flag}"
+                )
+            if len(worst) > _SHOWN:
+                lines.append(f"and {len(worst) - _SHOWN:,} more; those shown need the widest c")
+        if lines:
+            lines += [
+                "wins: per forecast, by whoever knows the forecast and the group and stakes 1 where it paid; "
+                "luck included",
+                "at least: the part of it that is not luck; c needed: the smallest c that is not refuted",
+            ]
+        return lines
+
+    def _notes(self) -> list[str]:
+        gaps = {name: count for name, count in self.missing.items() if count}
+        notes = [f"{count:,} row{'s' * (count != 1)} without {name}" for name, count in gaps.items()]
+        return ["", *(f"note: {note}" for note in (*notes, *self.notes))] if notes or self.notes else []
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, dict):
+        return {str(key).rstrip("_"): _plain(v) for key, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

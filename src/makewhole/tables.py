@@ -1,0 +1,376 @@
+"""What an audit needs of a table, added up by whatever engine holds it; only the sums come back.
+
+One implementation for pandas, polars, pyarrow, DuckDB, Dask and Spark, by way of narwhals. Columns are made
+before `agg`, for not every engine takes expressions inside it; flags are summed as whole numbers; a row where
+a number is missing (null or NaN, the same here) goes to bin −1 with zeros in place of its numbers, so that
+nothing poisons a sum and nothing is dropped unseen.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from makewhole.arguments import SUM_TOLERANCE, Floats
+
+# Predicates that share a pass over the data: it has at most 2⁶ times as many cells.
+_TOGETHER = 6
+
+MISSING = "(missing)"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns play which part; `c` may be a number, `label` is the class that counts as 1.
+
+    `others` are columns that must not be missing, either: the other classes' probabilities. An outcome that
+    is `undecided` counts as missing.
+    """
+
+    mu: str
+    outcome: str
+    c: str | float
+    stake: str | None
+    weight: str | None
+    classes: int | None = None
+    label: int | None = None
+    others: tuple[str, ...] = ()
+    undecided: float | None = None
+
+    def numeric(self) -> dict[str, str]:
+        """The columns of numbers, by the argument that names them."""
+        named = {"mu": self.mu, "outcome": self.outcome, "c": self.c, "stake": self.stake}
+        named |= {"weight": self.weight, **{f"other {k}": name for k, name in enumerate(self.others)}}
+        return {argument: column for argument, column in named.items() if isinstance(column, str)}
+
+
+@dataclass
+class Pass:
+    """Sums by label and bin, from one pass: `sums[name]` has a row per label and a column per bin."""
+
+    keys: tuple[str, ...]
+    labels: list[tuple[str, ...]]
+    sums: dict[str, Floats]
+    missing: int
+
+
+def open_frame(frame: Any) -> Any:
+    """The frame as narwhals knows it; a polars frame is made lazy, for its engine plans better than we do."""
+    import narwhals as nw
+
+    try:
+        wrapped = nw.from_native(frame)
+    except TypeError:
+        raise TypeError(
+            f"frame must be a dataframe that narwhals knows; got {type(frame).__name__}"
+        ) from None
+    return (
+        wrapped.lazy()
+        if isinstance(wrapped, nw.DataFrame) and wrapped.implementation.is_polars()
+        else wrapped
+    )
+
+
+def check_columns(frame: Any, numeric: Mapping[str, str], others: Iterable[str]) -> None:
+    """Say which column does not exist, or holds no numbers."""
+    import narwhals as nw
+
+    schema = frame.collect_schema()
+    shown = ", ".join(map(str, schema.names()[:20])) + (", …" if len(schema) > 20 else "")
+    for argument, column in [*numeric.items(), *(("groups", column) for column in others)]:
+        if column not in schema:
+            raise ValueError(f"{argument}={column!r} is not a column; the frame has: {shown or 'none'}")
+    for argument, column in numeric.items():
+        if not (schema[column].is_numeric() or schema[column] == nw.Boolean):
+            example = _first(frame.select(nw.col(column)))
+            raise TypeError(
+                f"{argument}={column!r} must be a column of numbers; got {schema[column]}, as in {example!r}"
+            )
+
+
+def add_up(frame: Any, columns: Columns, groups: Mapping[str, Any], bins: int) -> list[Pass]:
+    """Every pass an audit needs: one for each group column, and one for a few predicates at a time.
+
+    The first adds up the scores, too, and finds what is wrong.
+    """
+    import narwhals as nw
+
+    plain = [name for name, rule in groups.items() if not isinstance(rule, nw.Expr)]
+    predicates = [name for name in groups if name not in plain]
+    sets: list[tuple[str, ...]] = [(name,) for name in plain]
+    sets += [tuple(predicates[k : k + _TOGETHER]) for k in range(0, len(predicates), _TOGETHER)]
+    prepared = _prepare(frame, columns, groups, bins)
+    passes: list[Pass] = []
+    for keys in sets or [()]:
+        by = [_key(groups, name) for name in keys]
+        found = _collect(prepared.group_by(*by, "bin").agg(*_sums(columns, first=not passes)))
+        values = {n: np.asarray(found[n].to_list(), np.float64) for n in found.columns if n not in by}
+        if not passes and values["bad"].sum():
+            _refuse_wrong(frame, columns)
+        passes.append(_tabulate(keys, [_labels(found[key]) for key in by], values, bins))
+    return passes
+
+
+def count_gaps(frame: Any, columns: Columns) -> dict[str, int]:
+    """How many rows lack each of the numbers."""
+    import narwhals as nw
+
+    numeric = columns.numeric()
+    rules = {column: _gap(argument) for argument, column in numeric.items()}
+    if columns.undecided is not None:
+        rules[f"a decided {columns.outcome}"] = nw.col("outcome") == columns.undecided
+    frame = frame.select(*_numbers(numeric))
+    flags = [
+        nw.when(r).then(nw.lit(1)).otherwise(nw.lit(0)).alias(f"n{k}") for k, r in enumerate(rules.values())
+    ]
+    found = _collect(frame.select(*flags).select(*(nw.col(f"n{k}").sum() for k in range(len(rules)))))
+    return {name: int(found[f"n{k}"].to_list()[0]) for k, name in enumerate(rules)}
+
+
+def check_sums(frame: Any, mus: Sequence[str]) -> None:
+    """Class probabilities must add up to one."""
+    import narwhals as nw
+
+    total = functools.reduce(operator.add, (nw.col(mu).cast(nw.Float64) for mu in mus))
+    frame = frame.select(total.alias("total"))
+    off = (nw.col("total") - 1).abs() > SUM_TOLERANCE
+    example = _first(frame.filter(~_gap("total")).filter(off))
+    if example is not None:
+        raise ValueError(f"the sum of mu={list(mus)!r} must be 1 in every row; got {example:g}")
+
+
+def _key(groups: Mapping[str, Any], name: str) -> str:
+    return f"key{list(groups).index(name)}"
+
+
+def _numbers(numeric: Mapping[str, str]) -> list[Any]:
+    import narwhals as nw
+
+    return [nw.col(column).cast(nw.Float64).alias(argument) for argument, column in numeric.items()]
+
+
+def _prepare(frame: Any, columns: Columns, groups: Mapping[str, Any], bins: int) -> Any:
+    """The frame with the keys, `bin`, and every number the sums are made of."""
+    import narwhals as nw
+
+    col, lit, when = nw.col, nw.lit, nw.when
+    numeric, wrong = columns.numeric(), list(_wrong(columns).values())
+    kept = _numbers(numeric)
+    for name, rule in groups.items():
+        inside = when(rule).then(lit(1)).otherwise(lit(0)) if isinstance(rule, nw.Expr) else col(rule)
+        kept.append(inside.alias(_key(groups, name)))
+    frame = frame.select(*kept)
+    gone = _any_gap(columns)
+    frame = frame.with_columns(gone=when(gone).then(lit(1)).otherwise(lit(0)), one=lit(1))
+    whole = col("gone") == 0
+    frame = frame.with_columns(*(when(whole).then(col(a)).otherwise(lit(0.0)).alias(a) for a in numeric))
+    bad = functools.reduce(operator.or_, wrong)
+    frame = frame.with_columns(bad=when(bad).then(lit(1)).otherwise(lit(0)))
+    y = col("outcome")
+    frame = frame.with_columns(
+        mu=when(col("bad") == 0).then(col("mu")).otherwise(lit(0.0)),
+        outcome=y if columns.label is None else when(y == columns.label).then(lit(1.0)).otherwise(lit(0.0)),
+    )
+    frame = frame.with_columns(
+        bin=(col("mu") * bins).floor().cast(nw.Int64), error=col("outcome") - col("mu")
+    )
+    below = when(col("bin") < bins).then(col("bin")).otherwise(lit(bins - 1))  # 1 belongs to the last
+    frame = frame.with_columns(bin=when(whole).then(below).otherwise(lit(-1)))
+    return _with_products(frame, columns)
+
+
+def _gap(argument: str) -> Any:
+    import narwhals as nw
+
+    null = nw.col(argument).is_null()
+    return null | nw.when(null).then(nw.lit(0.0)).otherwise(nw.col(argument)).is_nan()
+
+
+def _any_gap(columns: Columns) -> Any:
+    import narwhals as nw
+
+    gaps = [_gap(argument) for argument in columns.numeric()]
+    gaps += [] if columns.undecided is None else [nw.col("outcome") == columns.undecided]
+    return functools.reduce(operator.or_, gaps)
+
+
+def _wrong(columns: Columns) -> dict[str, Any]:
+    """By argument, where a number is out of bounds."""
+    import narwhals as nw
+
+    col, huge = nw.col, 1e300
+    y, most = col("outcome"), 1 if columns.classes is None else columns.classes - 1
+    rules = {
+        "mu": (col("mu") < 0) | (col("mu") > 1),
+        "outcome": (y < 0) | (y > most) | (y != y.floor()),
+    }
+    if isinstance(columns.c, str):
+        rules["c"] = (col("c") < 0) | (col("c") > huge)
+    if columns.stake is not None:
+        rules["stake"] = (col("stake") < -huge) | (col("stake") > huge)
+    if columns.weight is not None:
+        rules["weight"] = (col("weight") < 0) | (col("weight") > huge)
+    return rules
+
+
+def _bound(argument: str, classes: int | None) -> str:
+    if argument == "mu":
+        return "must lie in [0, 1]"
+    if argument == "outcome":
+        return "must be 0 or 1" if classes is None else f"must be a class index, one of 0 … {classes - 1}"
+    return "must be finite" if argument == "stake" else "must be finite and not negative"
+
+
+def _with_products(frame: Any, columns: Columns) -> Any:
+    """Columns that will be summed: weighted, and logarithms where there is one."""
+    import narwhals as nw
+
+    col, lit, when = nw.col, nw.lit, nw.when
+    said = when(col("outcome") > 0).then(col("mu")).otherwise(1 - col("mu"))  # of what happened
+    frame = frame.with_columns(said=said)
+    possible = when(col("said") > 0).then(col("said")).otherwise(lit(1.0))
+    made = {
+        "impossible": when(col("said") > 0).then(lit(0)).otherwise(col("one") - col("gone")),
+        "log_said": possible.log(),
+        "squared": col("error") * col("error"),
+    }
+    if columns.stake is not None:
+        c = col("c") if isinstance(columns.c, str) else lit(float(columns.c))
+        made["staked"] = col("stake").abs()
+        made["won"] = col("stake") * col("error") - col("stake").abs() * c
+    frame = frame.with_columns(**made)
+    if columns.classes is not None:  # the joint log loss counts only the class that came true
+        frame = frame.with_columns(
+            log_hit=col("log_said") * col("outcome"), impossible_hit=col("impossible") * col("outcome")
+        )
+    if columns.weight is None:
+        return frame
+    weighted = ["outcome", "mu", "squared", "log_said"]
+    weighted += ["c"] * isinstance(columns.c, str) + ["log_hit"] * (columns.classes is not None)
+    return frame.with_columns(*((col(name) * col("weight")).alias(name) for name in weighted))
+
+
+def _sums(columns: Columns, *, first: bool) -> list[Any]:
+    import narwhals as nw
+
+    names = ["one", "outcome", "mu", "gone"] + ["c"] * isinstance(columns.c, str)
+    names += ["weight"] * (columns.weight is not None) + ["staked", "won"] * (columns.stake is not None)
+    if first:
+        names += ["bad", "squared", "log_said", "impossible"]
+        names += ["log_hit", "impossible_hit"] * (columns.classes is not None)
+    sums = [nw.col(name).sum() for name in names]
+    return sums + [nw.col("weight").max().alias("heaviest")] * (columns.weight is not None)
+
+
+def _tabulate(keys: tuple[str, ...], columns: list[list[str]], values: dict[str, Floats], bins: int) -> Pass:
+    """From a row per label and bin to a matrix per sum."""
+    places: dict[tuple[str, ...], int] = {}
+    rows: list[tuple[str, ...]] = list(zip(*columns, strict=True)) or [()] * len(values["bin"])
+    at = np.array([places.setdefault(row, len(places)) for row in rows], dtype=np.int64)
+    which = values.pop("bin").astype(np.int64)
+    counted = which >= 0
+    sums = {}
+    for name, column in values.items():
+        sums[name] = np.zeros((len(places), bins))
+        combine = np.maximum if name == "heaviest" else np.add
+        combine.at(sums[name], (at[counted], which[counted]), column[counted])
+    return Pass(keys, list(places), sums, int(values["gone"].sum()))
+
+
+def _labels(series: Any) -> list[str]:
+    """Groups' names, the same from every engine."""
+    values, nulls = series.to_list(), series.is_null().to_list()
+    return [MISSING if null else _label(value) for value, null in zip(values, nulls, strict=True)]
+
+
+def _label(value: Any) -> str:
+    if isinstance(value, float):
+        if math.isnan(value):
+            return MISSING
+        if value.is_integer():  # an engine may make floats of whole numbers
+            return str(int(value))
+    return str(value)
+
+
+def _refuse_wrong(frame: Any, columns: Columns) -> None:
+    """Raise about a number that is out of bounds, with an example of it."""
+    import narwhals as nw
+
+    named = columns.numeric()
+    whole = frame.select(*_numbers(named)).filter(~_any_gap(columns))
+    for argument, rule in _wrong(columns).items():
+        example = _first(whole.filter(rule).select(nw.col(argument)))
+        if example is not None:
+            percent = argument == "mu" and 1 < example <= 100
+            hint = " (a percentage? divide by 100)" if percent else ""
+            if argument == "outcome" and example == 0.5:
+                hint = " (a tie? undecided=0.5 leaves such rows out, and counts them)"
+            bound = _bound(argument, columns.classes)
+            raise ValueError(f"{argument}={named[argument]!r} {bound}; got {example:g}{hint}")
+
+
+def _first(frame: Any) -> Any:
+    """The first value of a frame's one column that is no gap."""
+    import narwhals as nw
+
+    column = frame.collect_schema().names()[0]
+    found = _collect(frame.filter(~nw.col(column).is_null()).head(1))[column].to_list()
+    return found[0] if found else None
+
+
+def _collect(frame: Any) -> Any:
+    import narwhals as nw
+
+    if not isinstance(frame, nw.LazyFrame):
+        return frame
+    options: Any = {"engine": "streaming"} if frame.implementation.is_polars() else {}
+    return frame.collect(**options)
+
+
+def merge_small(found: Pass, most: int) -> tuple[Pass, int]:
+    """The largest groups first; those beyond the first `most` become one. Returns how many became one."""
+    rows = found.sums["one"].sum(axis=1)
+    order = np.array(sorted(range(len(rows)), key=lambda k: (-rows[k], found.labels[k])), dtype=np.int64)
+    if len(order) <= most:
+        sorted_sums = {name: matrix[order] for name, matrix in found.sums.items()}
+        return Pass(found.keys, [found.labels[k] for k in order], sorted_sums, found.missing), 0
+    kept, rest = order[:most], order[most:]
+    labels = [*(found.labels[k] for k in kept), (f"({len(rest):,} others)",)]
+    sums = {}
+    for name, matrix in found.sums.items():
+        last = matrix[rest].max(axis=0) if name == "heaviest" else matrix[rest].sum(axis=0)
+        sums[name] = np.vstack([matrix[kept], last])
+    return Pass(found.keys, labels, sums, found.missing), len(rest)
+
+
+def group_rules(groups: Any) -> dict[str, Any]:
+    """Groups as callers give them, by name: a column, or a predicate that is a narwhals expression."""
+    import narwhals as nw
+
+    if groups is None:
+        return {}
+    if isinstance(groups, (str, Mapping)):
+        groups = [groups]
+    if not isinstance(groups, Sequence):
+        raise TypeError(f"groups must be columns or a mapping from names to predicates; got {groups!r}")
+    rules: dict[str, Any] = {}
+    for group in groups:
+        if isinstance(group, str):
+            rules[group] = group
+            continue
+        if not isinstance(group, Mapping):
+            raise TypeError(f"groups must be columns or a mapping from names to predicates; got {group!r}")
+        for name, rule in group.items():
+            if not isinstance(rule, (nw.Expr, str)):
+                raise TypeError(
+                    f"groups[{name!r}] must be a column or a narwhals expression, such as "
+                    f"nw.col('distance') > 1000; got {rule!r}"
+                )
+            rules[str(name)] = rule
+    return rules

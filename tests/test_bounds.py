@@ -1,0 +1,49 @@
+"""Bounds that hold at every count."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from makewhole import bounds
+
+
+@given(st.integers(1, 60), st.floats(0.001, 0.999), st.sampled_from([0.2, 0.05, 0.001]))
+def test_each_end_is_wrong_no_more_often_than_it_says_by_exact_enumeration(
+    rows: int, p: float, risk: float
+) -> None:
+    counts = np.arange(rows + 1)
+    low, high = bounds.interval(counts / rows, np.full(rows + 1, float(rows)), risk)
+    chance = stats.binom.pmf(counts, rows, p)
+    assert chance[low > p].sum() <= risk * (1 + 1e-9)
+    assert chance[high < p].sum() <= risk * (1 + 1e-9)
+
+
+@given(st.lists(st.floats(0.01, 0.99), min_size=1, max_size=12), st.sampled_from([0.1, 0.01]))
+def test_probabilities_may_differ_from_row_to_row(ps: list[float], risk: float) -> None:
+    chance = np.ones(1)
+    for p in ps:  # the Poisson binomial distribution, exactly
+        chance = np.convolve(chance, [1 - p, p])
+    counts, mean = np.arange(len(ps) + 1), float(np.mean(ps))
+    low, high = bounds.interval(counts / len(ps), np.full(len(counts), float(len(ps))), risk)
+    assert chance[low > mean].sum() <= risk * (1 + 1e-9)
+    assert chance[high < mean].sum() <= risk * (1 + 1e-9)
+
+
+@given(st.floats(0, 1), st.floats(1, 1e6), st.floats(1e-6, 0.5))
+def test_the_ends_are_where_the_tail_is_the_risk(mean: float, rows: float, risk: float) -> None:
+    (low,), (high,) = bounds.interval(np.array([mean]), np.array([rows]), risk)
+    assert 0 <= low <= mean <= high <= 1
+    for end in (low, high):
+        if 1e-6 < end < 1 - 1e-6 and abs(end - mean) > 1e-6:
+            assert bounds.tail(mean, end, rows) == pytest.approx(risk, rel=1e-3)
+
+
+def test_an_impossible_mean_is_infinitely_far() -> None:
+    assert bounds.divergence(0.5, 0.0) == math.inf
+    assert bounds.tail(0.5, 1.0, 10) == 0.0
+    assert bounds.divergence(0.0, 0.0) == 0.0
+    assert bounds.divergence(1.0, 1.0) == 0.0

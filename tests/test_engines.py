@@ -1,0 +1,189 @@
+"""Every engine adds up the same: pandas, polars, pyarrow, DuckDB, Dask and Spark, for real."""
+
+import math
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+import makewhole as mw
+
+GROUPS: Any = ["carrier", "day", "kind", "flag", "month", {"long haul": nw.col("distance") > 1000}]
+ENGINES = ("polars", "polars lazy", "pyarrow", "duckdb", "dask", "spark")
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Spark's sockets live as long as its session
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:pyspark"),
+]
+
+
+@pytest.fixture(scope="module")
+def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table with everything that engines disagree about."""
+    draw, n = np.random.default_rng(0), 4000
+    p = draw.uniform(size=n)
+    table = pd.DataFrame(
+        {
+            "p": p,
+            "y": draw.uniform(size=n) < p,
+            "c": draw.uniform(0, 0.02, n),
+            "stake": draw.normal(size=n),
+            "w": draw.uniform(0, 2, n),
+            "carrier": draw.choice(["AA", "UA", "DL"], n),
+            "day": pd.Timestamp("2026-01-01") + pd.to_timedelta(draw.integers(0, 3, n), "D"),
+            "kind": pd.Categorical(draw.choice(["jet", "prop"], n)),
+            "flag": draw.uniform(size=n) < 0.5,
+            "month": draw.integers(1, 4, n).astype(float),
+            "distance": draw.uniform(0, 2000, n),
+            "q0": p / 2,
+            "q1": p / 2,
+            "q2": 1 - p,
+            "k": draw.integers(0, 3, n),
+        }
+    )
+    table["month"] = table["month"].astype("Int64")
+    table.loc[[1, 2], "p"] = math.nan
+    table.loc[3, "stake"] = math.nan
+    table.loc[5, "carrier"] = None
+    table.loc[6, "month"] = None
+    table.loc[7, "distance"] = math.nan
+    table.loc[8, ["p", "y"]] = 0.0, True  # impossible, and happened
+    table.loc[9, ["p", "y"]] = 1.0, True
+    path = tmp_path_factory.mktemp("engines") / "table.parquet"
+    table.to_parquet(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs a Java 17")
+    from pyspark.sql import SparkSession
+
+    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+    builder = SparkSession.builder.master("local[1]").appName("makewhole")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def opened(request: pytest.FixtureRequest, parquet: Path) -> Callable[[str], Any]:
+    def read(engine: str) -> Any:
+        if engine == "dask":
+            import dask.dataframe as dd
+
+            return dd.read_parquet(parquet).repartition(npartitions=3)
+        if engine == "spark":
+            return request.getfixturevalue("spark").read.parquet(str(parquet))
+        readers: dict[str, Callable[[Any], Any]] = {
+            "pandas": pd.read_parquet,
+            "polars": pl.read_parquet,
+            "polars lazy": pl.scan_parquet,
+            "pyarrow": pq.read_table,
+            "duckdb": lambda path: duckdb.read_parquet(str(path)),
+        }
+        return readers[engine](parquet)
+
+    return read
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "options",
+    [
+        dict(mu="p", outcome="y"),
+        dict(mu="p", outcome="y", groups=GROUPS),
+        dict(mu="p", outcome="y", groups=["carrier"], c="c", stake="stake", weight="w"),
+        dict(mu=["q0", "q1", "q2"], outcome="k", groups=["flag"], c=0.1),
+    ],
+    ids=["plain", "groups", "money", "classes"],
+)
+def test_every_engine_finds_what_pandas_finds(engine: str, options: Any, opened: Any) -> None:
+    expected, found = (mw.audit(opened(name), **options) for name in ("pandas", engine))
+    same(found.to_dict(), expected.to_dict())
+    for name, column in expected.table.items():
+        if isinstance(column, list):
+            assert found.table[name] == column
+        else:
+            np.testing.assert_allclose(found.table[name], column, rtol=0, atol=1e-9, err_msg=name)
+
+
+def same(found: Any, expected: Any) -> None:
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for key, value in expected.items():
+            same(found[key], value)
+    elif isinstance(expected, list):
+        for one, other in zip(found, expected, strict=True):
+            same(one, other)
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, abs=1e-9, rel=1e-9)
+    else:
+        assert found == expected
+
+
+def test_pandas_finds_what_is_there(parquet: Path) -> None:
+    """The engines are compared with pandas; pandas is compared with plain arithmetic."""
+    table = pd.read_parquet(parquet)
+    report = mw.audit(table, "p", "y", groups=GROUPS)
+    kept = table[table["p"].notna()]
+    assert (report.rows, report.incomplete, report.missing) == (3998, 2, {"p": 2, "y": 0})
+    assert report.log_loss == math.inf
+    assert set(report.groups["carrier"]) == {"AA", "UA", "DL", "(missing)"}
+    assert report.groups["carrier"]["(missing)"].rows == 1
+    assert set(report.groups["month"]) == {"1", "2", "3", "(missing)"}
+    assert set(report.groups["day"]) == {f"2026-01-0{k} 00:00:00" for k in (1, 2, 3)}
+    assert set(report.groups["flag"]) == {"True", "False"}
+    assert report.groups["long haul"]["yes"].rows == int((kept["distance"] > 1000).sum())
+    bins = np.minimum((kept["p"] * 15).astype(int), 14)
+    for k in range(15):
+        mine = kept[bins == k]
+        row = [
+            i
+            for i, low in enumerate(report.table["bin_low"])
+            if low == k / 15 and report.table["group"][i] == ""
+        ]
+        at = row[0] if k else next(i for i in row if report.table["bin_high"][i] < 1)
+        assert report.table["rows"][at] == len(mine)
+        assert report.table["gap"][at] == pytest.approx((mine["y"] - mine["p"]).mean())
+    assert report.brier == pytest.approx(((kept["y"] - kept["p"]) ** 2).mean())
+
+
+@pytest.mark.parametrize("engine", ["pandas", *ENGINES])
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (dict(mu="carrier", outcome="y"), TypeError, "mu='carrier' must be a column of numbers; got String"),
+        (dict(mu="month", outcome="y"), ValueError, r"mu='month' must lie in \[0, 1\].*a percentage\?"),
+        (dict(mu="p", outcome="month"), ValueError, "outcome='month' must be 0 or 1; got [23]"),
+        (
+            dict(mu="p", outcome="nowhere"),
+            ValueError,
+            "outcome='nowhere' is not a column; the frame has: p, y,",
+        ),
+        (
+            dict(mu="p", outcome="y", weight="stake"),
+            ValueError,
+            "weight='stake' must be finite and not negative",
+        ),
+    ],
+    ids=["text", "percent", "outcome", "column", "weight"],
+)
+def test_every_engine_refuses_the_same(
+    engine: str, options: Any, error: Any, message: str, opened: Any
+) -> None:
+    with pytest.raises(error, match=message):
+        mw.audit(opened(engine), **options)
