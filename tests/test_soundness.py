@@ -234,7 +234,7 @@ def test_missing_numbers_are_counted_and_said() -> None:
     report = mw.audit(table)
     assert (report.rows, report.incomplete, report.missing) == (96, 4, {"mu": 2, "y": 3})
     assert "note: 2 rows without mu" in str(report)
-    assert "4 left out for missing numbers" in str(report)
+    assert "4 left out, missing or undecided" in str(report)
 
 
 def test_constant_forecasts_single_rows_and_edges_work() -> None:

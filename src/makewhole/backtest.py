@@ -12,6 +12,7 @@ import numpy as np
 
 from makewhole import arguments, frames
 from makewhole.arguments import Floats
+from makewhole.certificates import Certificate, certify, together
 from makewhole.corrections import Correction, DeterministicSwap, Reserve
 from makewhole.corrections._kernels import compiled_replay, make_replay
 from makewhole.corrections.base import Stepped
@@ -49,6 +50,7 @@ class BacktestResult:
     a number and were left out. `correction` has learned from the whole log: go on with it. `trace`, where
     asked for, holds per-row columns: the forecast's `mu` and `c` as published, `lam`, and the row's
     `payment` (NaN in rows left out). `groups`, where asked for, has a `GroupResult` by group name.
+    `certificate` is what could have been lost at worst, whoever had staked.
     """
 
     correction: Correction
@@ -63,6 +65,7 @@ class BacktestResult:
     curve: Curve = field(repr=False)
     trace: dict[str, Floats] | None = field(repr=False, default=None)
     groups: dict[Name, GroupResult] = field(repr=False, default_factory=dict)
+    certificate: Certificate | None = None
 
     @property
     def mean_loss(self) -> float:
@@ -82,6 +85,7 @@ class BacktestResult:
             ("cap per forecast", f"{self.max_stake:,.6g}"),
             ("turnover", f"{self.turnover:,.6g}"),
             ("total loss", f"{self.total_loss:,.6g}"),
+            ("can lose at most", str(self.certificate)),
             ("mean loss", f"{self.mean_loss:,.6g}"),
             ("mean c", f"{self.mean_c:,.6g} ({self.negative_c:,} below 0)"),
         ]
@@ -170,8 +174,10 @@ def backtest(
     if groups and not getattr(correction, "grouped", False):
         correction = Grouped(correction)  # type: ignore[arg-type]  # it says if it is not one of ours
     _check_groups(correction, list(groups.values()))
+    c_range = (0.0, 0.0)
     if isinstance(correction, (Reserve, Grouped)):
-        correction = correction.in_mode(mode, one_sided, log.c_range())
+        c_range = log.c_range()
+        correction = correction.in_mode(mode, one_sided, c_range)
     if getattr(correction, "over", None) is not None and _compilable(correction) is None:
         raise TypeError(f"a reserve with its own ways cannot be replayed over another; got {correction!r}")
     rules = (one_sided, mode == "sound", getattr(correction, "integrates", False))
@@ -180,7 +186,19 @@ def backtest(
         run.step(chunk)
         if progress is not None:
             progress(min(chunk.stop, log.rows), log.rows)
-    return run.result(log)
+    certificate = _certified(
+        correction, len(log.group_names), cap, c_range, mode == "sound" and not one_sided
+    )
+    return run.result(log, certificate)
+
+
+def _certified(
+    correction: Correction, groups: int, cap: float, c_range: tuple[float, float], honest: bool
+) -> Certificate:
+    """What a forecaster with this correction could have lost: every outcome came before the next forecast."""
+    one = correction.correction if isinstance(correction, Grouped) else correction
+    found = certify(one, lines=1, max_stake=cap, c_range=c_range, honest=honest, open_gross=0.0, exposure=0.0)
+    return together([found] * groups, fixed=True) if isinstance(correction, Grouped) else found
 
 
 def _group_columns(group: str | Sequence[str] | None) -> dict[str, str]:
@@ -331,7 +349,7 @@ class _Run:
             b, y = chunk.stake, chunk.columns[2][which]
             trace["payment"][chunk.rows] = b * (y - mu[which]) - np.abs(b) * c[which]
 
-    def result(self, log: Log) -> BacktestResult:
+    def result(self, log: Log, certificate: Certificate) -> BacktestResult:
         for player in self.players:
             player.finish()
         if self.overlapping and isinstance(self.correction, Reserve):
@@ -352,6 +370,7 @@ class _Run:
             mean_c=self.c_sum / self.rounds if self.rounds else 0.0,
             curve=curve,
             trace=self.trace,
+            certificate=certificate,
             groups={
                 name: GroupResult(int(n), float(turned), float(lost), float(c / n) if n else 0.0)
                 for name, n, turned, lost, c in zip(log.group_names, *self.by_group, strict=True)

@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import makewhole as mw
+from makewhole import cli_files as files
+from makewhole.cli_audit import add_parser as add_audit_parser
+from makewhole.cli_files import need
 from makewhole.cli_study import add_parser as add_study_parser
 
 _ABOUT = """\
@@ -25,15 +28,15 @@ examples:
       which action, which stake, and what it will cost, for certain
   makewhole backtest log.csv --mu p --outcome y --stake amount --figure loss.png
       what would it have cost to stand behind these forecasts?
+  makewhole audit forecasts.parquet --mu p --outcome y --by carrier,origin --html report.html
+      should we stand behind these forecasts? against whom would we lose, and how much?
   makewhole study flights
       the paper's airline, on real flights: its figures, and which of its claims hold
 
-exit codes: 0 done; 1 the data or an argument's value does not fit (a message on stderr says what); 2 the
-command line itself is wrong; 130 interrupted; 141 the reader of the output went away.
+exit codes: 0 done; 1 the data or an argument's value does not fit (a message on stderr says what), or, with
+--fail-if-unsound, an audit found the forecasts unsound; 2 the command line itself is wrong; 130 interrupted;
+141 the reader of the output went away.
 """
-
-# What people write for a number they do not have.
-_MISSING = ["", "NA", "N/A", "na", "n/a", "nan", "NULL", "null", "None", "none", "-", "?"]
 
 _CORRECTIONS = ("none", "naive", "standard", "swap", "deterministic", "reserve")
 
@@ -56,14 +59,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     try:
-        arguments.run(arguments)
+        code: int | None = arguments.run(arguments)
     except BrokenPipeError:  # whoever read our output has enough; Python must not try to flush the rest
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except (ValueError, TypeError, OSError, ModuleNotFoundError) as error:
         print(f"makewhole: {error}", file=sys.stderr)
         return 1
-    return 0
+    return code or 0
 
 
 def _interrupted() -> int:
@@ -98,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     backtest.add_argument("file", type=Path, help="a .csv or .parquet file")
     _backtest_options(backtest)
     backtest.set_defaults(run=_backtest)
+    add_audit_parser(commands)
     add_study_parser(commands)
     return parser
 
@@ -183,12 +187,12 @@ def _backtest(arguments: argparse.Namespace) -> None:
             raise ValueError(f"--figure must end in .png, .svg or .pdf; got {str(figure)!r}")
         if not figure.parent.is_dir():
             raise ValueError(f"--figure must lie in a folder that exists; got {str(figure)!r}")
-        _need("matplotlib")
+        need("matplotlib")
     if not arguments.json:
-        _need("rich")
+        need("rich")
     given = arguments
     columns = [given.mu, given.outcome, given.stake, given.c_hat, given.event, given.group]
-    frame = _read(arguments.file, [column for column in columns if column is not None])
+    frame = files.read(arguments.file, [column for column in columns if column is not None])
     results = {}
     with _Progress(quiet=arguments.json) as track:
         for name in names:
@@ -243,51 +247,13 @@ def _correction(name: str, arguments: argparse.Namespace, frame: Any) -> mw.Corr
     return mw.DeterministicSwap(cells, fitted.low, fitted.high)
 
 
-def _read(path: Path, columns: list[str]) -> Any:
-    """Read only the columns that are asked for."""
-    kind = path.suffix.lower()
-    if kind not in (".csv", ".parquet"):
-        raise ValueError(f"FILE must end in .csv or .parquet; got {str(path)!r}")
-    if not path.is_file():
-        raise ValueError(f"FILE {str(path)!r} is not a file")
-    if path.stat().st_size == 0:
-        raise ValueError(f"FILE {str(path)!r} is empty")
-    polars = _need("polars")
-    try:
-        if kind == ".csv":  # the whole file decides a column's type: decimals may come late
-            lazy = polars.scan_csv(path, infer_schema_length=None, null_values=_MISSING, glob=False)
-        else:
-            lazy = polars.scan_parquet(path, glob=False)
-        present = set(lazy.collect_schema().names())
-        missing = [column for column in columns if column not in present]
-        if missing:
-            shown = ", ".join(sorted(present)[:20])
-            raise ValueError(f"column {missing[0]!r} is not in {path}; it has: {shown}")
-        frame = lazy.select(list(dict.fromkeys(columns))).collect()
-        if not len(frame):
-            raise ValueError(f"FILE {str(path)!r} has a header and no rows")
-        return frame
-    except polars.exceptions.PolarsError as error:
-        first_line = str(error).strip().splitlines()[0]
-        raise ValueError(f"FILE {str(path)!r} cannot be read as {kind[1:]}: {first_line}") from None
-
-
-def _need(module: str) -> Any:
-    import importlib
-
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(f"{module} is needed: pip install 'makewhole[cli]'") from None
-
-
 class _Progress:
     """A bar per correction on a terminal's stderr, shown once a run takes over a second; else nothing."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._bars: Any = None
         if not quiet and sys.stderr.isatty():
-            _need("rich")
+            need("rich")
             from rich.console import Console
             from rich.progress import Progress
 
@@ -359,7 +325,7 @@ def _print_groups(results: dict[str, mw.BacktestResult], column: str) -> None:
 
 
 def _print_table(results: dict[str, mw.BacktestResult], cap: float | None) -> None:
-    _need("rich")
+    need("rich")
     from rich import box
     from rich.console import Console
     from rich.table import Table

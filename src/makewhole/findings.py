@@ -74,13 +74,16 @@ class Cell(NamedTuple):
 
     def where(self) -> str:
         """In words."""
-        parts = [] if self.class_ is None else [f"class {self.class_}"]
-        parts += (
-            [] if not self.group else [self.group if self.value == "yes" else f"{self.group}={self.value}"]
-        )
-        if not (self.low == 0.0 and self.high == 1.0):
-            parts.append(f"forecasts from {self.low:.3g} to {self.high:.3g}")
-        return ", ".join(parts) or "all forecasts"
+        part = None if (self.low, self.high) == (0.0, 1.0) else (self.low, self.high)
+        return where(self.class_, self.group, self.value, part)
+
+
+def where(class_: int | None, group: str, value: str, part: tuple[float, float] | None) -> str:
+    """Which forecasts a cell is about."""
+    parts = [] if class_ is None else [f"class {class_}"]
+    parts += [group if value == "yes" else f"{group}={value}"] if group else []
+    parts += [f"forecasts from {part[0]:.3g} to {part[1]:.3g}"] if part else []
+    return ", ".join(parts) or "all forecasts"
 
 
 @dataclass(frozen=True)
@@ -140,14 +143,14 @@ class AuditReport:
     # --- in words -----------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        return "\n".join(
-            [*self.verdict(), "", *self._scores(), "", *self._bins(), *self._groups(), *self._notes()]
-        )
+        notes = [f"note: {note}" for note in self.all_notes()]
+        parts = [self.verdict(), self._scores(), self._bins(), self._groups(), notes]
+        return "\n\n".join("\n".join(part).strip("\n") for part in parts if part)
 
     def verdict(self) -> list[str]:
         """The answer first."""
         sure, best = f"{self.confidence:.0%}", self.best
-        gone = f", {self.incomplete:,} left out for missing numbers" if self.incomplete else ""
+        gone = f", {self.incomplete:,} left out, missing or undecided" if self.incomplete else ""
         lines = [f"{self.rows:,} forecasts{gone}; c = {self.c}"]
         if self.sound:
             whom = "the forecast" + (" and the group" if self.groups else "")
@@ -157,7 +160,7 @@ class AuditReport:
             lines += [
                 f"NOT SOUND: whoever bets {side} on {best.where()}",
                 f"wins {best.wins.value:.4f} per unit staked, and at least {max(0.0, best.wins.low):.4f} "
-                f"with {sure} confidence ({best.rows:,} rows: said {best.mu:.4f}, came {best.outcome:.4f}).",
+                f"with {sure} confidence ({best.rows:,} rows: said {best.mu:.4f}, was {best.outcome:.4f}).",
             ]
         lines.append(f"p-value {self.p_value:.2g}; the smallest c that is not refuted: {self.smallest_c:.4f}")
         if self.staked is not None and self.won is not None:
@@ -179,14 +182,17 @@ class AuditReport:
 
     def _bins(self) -> list[str]:
         sure = f"{self.confidence:.0%}"
-        head = f"{'forecast':<15}{'rows':>11}{'said':>9}{'happened':>10}{'gap':>9}"
+        first = "class: forecast" if self.by_class else "forecast"
+        head = f"{first:<15}{'rows':>11}{'said':>9}{'happened':>10}{'gap':>9}"
         lines = [f"{head}  {f'{sure} for all at once':<20}best bet, and what it wins"]
-        for k in self._rows_of("", with_total=False):
-            t = self.table
-            name = f"{t['bin_low'][k]:.3g} - {t['bin_high'][k]:.3g}"
-            if "class" in t:
-                name = f"{t['class'][k]}: {name}"
-            lines.append(f"{name:<15}{self._line(k)}")
+        t = self.table
+        for class_ in range(max(1, len(self.by_class))):
+            for k in self.rows_of(class_=class_):
+                if self.is_total(k):
+                    continue
+                name = f"{t['bin_low'][k]:.3g} - {t['bin_high'][k]:.3g}"
+                name = f"{class_}: {name}" if self.by_class else name
+                lines.append(f"{name:<15}{self._line(k)}")
         return [
             *lines,
             "what it wins: per unit staked, as measured here; luck may have done it unless marked",
@@ -204,14 +210,31 @@ class AuditReport:
             f"  {between:<20}{wins}"
         )
 
-    def _rows_of(self, group: str, *, with_total: bool) -> list[int]:
+    def rows_of(self, group: str = "", value: str | None = None, class_: int | None = None) -> list[int]:
+        """Which rows of the table are a group's; with classes, those of one (else of the first)."""
         t = self.table
+        known: list[str] = t["group"]
         return [
             k
-            for k, name in enumerate(t["group"])
+            for k, name in enumerate(known)
             if name == group
-            and (with_total or t["bin_low"][k] > 0.0 or t["bin_high"][k] < 1.0 or self.bins == 1)
+            and (value is None or t["value"][k] == value)
+            and ("class" not in t or t["class"][k] == (class_ or 0))
         ]
+
+    def is_total(self, row: int) -> bool:
+        """Whether a row of the table is about all bins."""
+        return bool(self.table["total"][row])
+
+    def bet(self, row: int) -> str:
+        """A row of the table, as a bet in words."""
+        t = self.table
+        return f"{'yes' if t['stake'][row] > 0 else 'no'} on " + where(
+            int(t["class"][row]) if "class" in t else None,
+            t["group"][row],
+            t["value"][row],
+            None if self.is_total(row) else (float(t["bin_low"][row]), float(t["bin_high"][row])),
+        )
 
     def _groups(self) -> list[str]:
         lines: list[str] = []
@@ -237,10 +260,11 @@ class AuditReport:
             ]
         return lines
 
-    def _notes(self) -> list[str]:
+    def all_notes(self) -> list[str]:
+        """What was missing, and what else somebody should know."""
         gaps = {name: count for name, count in self.missing.items() if count}
         notes = [f"{count:,} row{'s' * (count != 1)} without {name}" for name, count in gaps.items()]
-        return ["", *(f"note: {note}" for note in (*notes, *self.notes))] if notes or self.notes else []
+        return [*notes, *self.notes]
 
 
 def _plain(value: Any) -> Any:

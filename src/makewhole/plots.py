@@ -7,20 +7,205 @@ from typing import Any, Self
 
 import numpy as np
 
-from makewhole.backtest import BacktestResult, Curve
+from makewhole import frames
+from makewhole.backtest import BacktestResult, Curve, backtest
+from makewhole.corrections import Correction
+from makewhole.findings import AuditReport
+from makewhole.soundness import audit
 
 # Okabe & Ito's colours, told apart by the colour-blind; each with a dash of its own, for print in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+_BARS = {"fmt": "none", "ecolor": COLOURS[5], "elinewidth": 1.4, "zorder": 2}
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), "-")
 
 
+def _axes(ax: Any, size: tuple[float, float]) -> Any:
+    if ax is not None:
+        return ax
+    from matplotlib.figure import Figure
+
+    # No pyplot: nothing global is opened that somebody would have to close.
+    return Figure(figsize=size, layout="constrained").subplots()
+
+
+def _numbers(values: Any) -> Any:
+    return np.asarray(values).astype(np.float64)
+
+
+def _said(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """Outcomes as numbers of classes, and probabilities: of the second of two classes, or of each."""
+    if not hasattr(estimator, "predict_proba"):
+        raise TypeError(f"estimator must be a fitted classifier with predict_proba; got {estimator!r}")
+    probability = np.asarray(estimator.predict_proba(X))
+    classes = np.asarray(getattr(estimator, "classes_", np.arange(probability.shape[1])))
+    known = {label: k for k, label in enumerate(classes.tolist())}
+    strange = [label for label in np.asarray(y).tolist() if label not in known]
+    if strange:
+        raise ValueError(f"y must hold the estimator's classes {classes.tolist()}; got {strange[0]!r}")
+    outcome = np.array([known[label] for label in np.asarray(y).tolist()])
+    return outcome, probability[:, 1] if probability.shape[1] == 2 else probability
+
+
+class _AuditDisplay:
+    """What the pictures of an audit have in common: a report, and three ways to come by one."""
+
+    plot: Any  # draws into `ax`, or into a new figure; returns itself
+
+    def __init__(self, report: AuditReport) -> None:
+        self.report = report
+
+    @classmethod
+    def from_report(cls, report: AuditReport, *, ax: Any = None, **options: Any) -> Self:
+        """Draw what `makewhole.audit` has found."""
+        drawn: Self = cls(report).plot(ax=ax, **options)
+        return drawn
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any,
+        *,
+        c: float | None = None,
+        groups: Mapping[str, Any] | None = None,
+        bins: int = 15,
+        confidence: float = 0.95,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Audit these outcomes (0 and 1, or classes) and probabilities, and draw what it finds.
+
+        `groups` are arrays of labels by name.
+        """
+        probability = np.asarray(y_prob, dtype=np.float64)
+        columns: dict[str, Any] = {"y": _numbers(y_true)}
+        mu: Any = "mu"
+        if probability.ndim > 1:
+            mu = [f"mu_{k}" for k in range(probability.shape[1])]
+            columns |= {name: probability[:, k] for k, name in enumerate(mu)}
+        else:
+            columns["mu"] = probability
+        named = {str(name): np.asarray(labels).tolist() for name, labels in (groups or {}).items()}
+        taken = [name for name in named if name in columns]
+        if taken:
+            raise ValueError(f"groups must not be called {', '.join(columns)}; got {taken[0]!r}")
+        for name, values in {**columns, **named}.items():
+            if len(values) != len(columns["y"]):
+                raise ValueError(f"{name} must be as long as y_true, {len(columns['y'])}; got {len(values)}")
+        frame = frames.make_frame({**columns, **named})
+        report = audit(frame, mu, "y", c=c, groups=list(named), bins=bins, confidence=confidence)
+        return cls.from_report(report, ax=ax, **options)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
+        """The same with what a fitted classifier says of X."""
+        outcome, probability = _said(estimator, X, y)
+        return cls.from_predictions(outcome, probability, **options)
+
+
+class ReliabilityDisplay(_AuditDisplay):
+    """What was said against what happened, by bin, with bounds, the band that c covers, and the best bet.
+
+    A forecaster is sound where every bar touches the band.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> import numpy as np
+    >>> draw = np.random.default_rng(0)
+    >>> p = draw.uniform(size=2000)
+    >>> display = mw.plots.ReliabilityDisplay.from_predictions(draw.uniform(size=2000) < p, p, c=0.02)
+    >>> display.report.sound, display.ax_.get_xlabel()
+    (True, 'said: mean forecast of the bin')
+    """
+
+    def plot(
+        self, *, ax: Any = None, group: str = "", value: str | None = None, class_: int | None = None
+    ) -> Self:
+        """Draw everyone, or one group by its column and value; with classes, one of them (else the first)."""
+        ax, cells = _axes(ax, (5.6, 5.4)), self.report.table
+        bins = [k for k in self.report.rows_of(group, value, class_) if not self.report.is_total(k)]
+        if not bins:
+            raise ValueError(
+                f"the report has no cells for group={group!r}, value={value!r}, class_={class_!r}"
+            )
+        mu, outcome, c = (np.asarray(cells[name])[bins] for name in ("mu", "outcome", "c"))
+        reach = [mu + np.asarray(cells[name])[bins] for name in ("gap_low", "gap_high")]
+        line = np.concatenate([[0.0], mu, [1.0]])
+        width = np.concatenate([c[:1], c, c[-1:]])
+        ax.plot([0, 1], [0, 1], color="0.5", linewidth=0.9, zorder=1)
+        if width.any():
+            ax.fill_between(line, line - width, line + width, color="0.88", zorder=0, label="the band of c")
+        ax.errorbar(mu, outcome, yerr=np.maximum(0, [outcome - reach[0], reach[1] - outcome]), **_BARS)
+        rows = np.asarray(cells["rows"])[bins]
+        ax.scatter(
+            mu, outcome, s=14 + 120 * rows / rows.max(), color=COLOURS[0], zorder=3, label="a bin, by rows"
+        )
+        best = max(range(len(bins)), key=lambda k: cells["wins_low"][bins[k]])
+        refuted = cells["wins_low"][bins[best]] > 0
+        if refuted:
+            side = "yes" if cells["stake"][bins[best]] > 0 else "no"
+            text = f"best bet: {side}, wins at least {cells['wins_low'][bins[best]]:.3f}"
+            ax.scatter(mu[best], outcome[best], marker="*", s=260, color=COLOURS[1], zorder=4, label=text)
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+        ax.set_xlabel("said: mean forecast of the bin")
+        ax.set_ylabel(f"happened, with {self.report.confidence:.0%} bounds for all at once")
+        named = [f"class {class_ or 0}"] * ("class" in cells) + [f"{group}={value}" if group else ""]
+        ax.set_title(", ".join(n for n in named if n) or None, fontsize=10)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.legend(frameon=False, loc="upper left", fontsize=9)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class SoundnessDisplay(_AuditDisplay):
+    """What each bet against the forecaster would win per unit staked, the surest first, with bounds.
+
+    A bar that lies right of zero is a bet that wins, and not by luck.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> import numpy as np
+    >>> p = np.repeat([0.2, 0.6], 500)
+    >>> display = mw.plots.SoundnessDisplay.from_predictions(np.arange(1000) % 2, p)
+    >>> display.ax_.get_yticklabels()[0].get_text()
+    'yes on forecasts from 0.2 to 0.267'
+    """
+
+    def plot(self, *, ax: Any = None, most: int = 20) -> Self:
+        """Draw the `most` cells that win most surely."""
+        cells, count = self.report.table, len(self.report.table["rows"])
+        order = sorted(range(count), key=lambda k: (-cells["wins_low"][k], -cells["wins"][k]))[:most]
+        ax = _axes(ax, (7.5, 1.2 + 0.27 * len(order)))
+        for place, k in enumerate(order):
+            wins, low, high = (float(cells[name][k]) for name in ("wins", "wins_low", "wins_high"))
+            colour = COLOURS[1] if low > 0 else COLOURS[0]
+            ax.errorbar(
+                wins,
+                place,
+                xerr=[[max(0.0, wins - low)], [max(0.0, high - wins)]],
+                **_BARS | {"ecolor": colour},
+            )
+            ax.scatter(wins, place, color=colour, s=22, zorder=3)
+        ax.axvline(0.0, color="0.5", linewidth=0.9, zorder=0)
+        ax.set_yticks(range(len(order)), [self.report.bet(k) for k in order], fontsize=9)
+        ax.invert_yaxis()
+        ax.set_xlabel(f"wins per unit staked, after c; {self.report.confidence:.0%} bounds for all at once")
+        ax.spines[["top", "right"]].set_visible(False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
 class LossDisplay:
-    """Mean loss per forecast as a run goes on, one line per correction.
+    """Mean loss per forecast as a run goes on, one line per correction, and its certificate where it has one.
 
     Parameters
     ----------
     curves
         By label, the curve of each run.
+    bounds
+        By label, the most that may be lost in all; drawn as the mean that would be.
 
     Examples
     --------
@@ -33,24 +218,58 @@ class LossDisplay:
     'forecasts'
     """
 
-    def __init__(self, curves: Mapping[str, Curve]) -> None:
-        self.curves = dict(curves)
+    def __init__(self, curves: Mapping[str, Curve], bounds: Mapping[str, float] | None = None) -> None:
+        self.curves, self.bounds = dict(curves), dict(bounds or {})
 
     @classmethod
     def from_results(cls, results: Mapping[str, BacktestResult], *, ax: Any = None, unit: str = "") -> Self:
         """Draw the curves of several backtests of one log."""
-        return cls({label: result.curve for label, result in results.items()}).plot(ax=ax, unit=unit)
+        bounds = {
+            label: result.certificate.bound
+            for label, result in results.items()
+            if result.certificate is not None and result.certificate.bound is not None
+        }
+        curves = {label: result.curve for label, result in results.items()}
+        return cls(curves, bounds).plot(ax=ax, unit=unit)
+
+    @classmethod
+    def from_report(cls, report: BacktestResult, *, ax: Any = None, unit: str = "") -> Self:
+        """Draw one backtest."""
+        return cls.from_results({type(report.correction).__name__: report}, ax=ax, unit=unit)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        y_prob: Any,
+        stake: Any,
+        *,
+        correction: Correction | None = None,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Replay these forecasts and stakes through a correction, and draw it; `options` are backtest's."""
+        log = frames.make_frame({"mu": _numbers(y_prob), "y": _numbers(y_true), "stake": _numbers(stake)})
+        return cls.from_report(backtest(log, correction=correction, **options), ax=ax)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, stake: Any, **options: Any) -> Self:
+        """The same with what a fitted binary classifier says of X."""
+        outcome, probability = _said(estimator, X, y)
+        if probability.ndim > 1:
+            raise ValueError(f"estimator must be binary; got {probability.shape[1]} classes")
+        return cls.from_predictions(outcome, probability, stake, **options)
 
     def plot(self, *, ax: Any = None, unit: str = "") -> Self:
         """Draw into `ax`, or into a new figure."""
-        if ax is None:
-            from matplotlib.figure import Figure
-
-            # No pyplot: nothing global is opened that somebody would have to close.
-            ax = Figure(figsize=(7.5, 4.5), layout="constrained").subplots()
+        ax = _axes(ax, (7.5, 4.5))
         for i, (label, curve) in enumerate(self.curves.items()):
             style = {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)]}
             ax.plot(curve.round, curve.mean_loss, label=label, linewidth=1.8, **style)
+            if label in self.bounds and len(curve.round):
+                most = self.bounds[label] / np.maximum(curve.round, 1)
+                name = f"{label}: at most {self.bounds[label]:,.6g} in all"
+                ax.plot(curve.round, most, label=name, linewidth=0.9, color=style["color"], linestyle=":")
         ax.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
         ax.set_xlabel("forecasts")
         ax.set_ylabel("forecaster's mean loss per forecast" + (f" ({unit})" if unit else ""))

@@ -362,11 +362,11 @@ def _cell(
 def _table(cells: _Cells, names: list[tuple[str, str]], classes: int | None, bins: int) -> dict[str, Any]:
     k, g, b = np.nonzero(cells.full)
     at = (k, g, b)
-    whole = b == bins
+    whole = b == bins  # a bin of its own: all of them
     table: dict[str, Any] = {} if classes is None else {"class": k}
     table |= {"group": [names[i][0] for i in g], "value": [names[i][1] for i in g]}
     table |= {"bin_low": np.where(whole, 0.0, b / bins), "bin_high": np.where(whole, 1.0, (b + 1) / bins)}
-    table |= {"rows": cells.rows[at].astype(np.int64), "weight": cells.weight[at]}
+    table |= {"total": whole, "rows": cells.rows[at].astype(np.int64), "weight": cells.weight[at]}
     table |= {"mu": cells.mu[at], "outcome": cells.outcome[at], "c": cells.c[at]}
     table |= {"gap": cells.gap[at], "gap_low": cells.low[at], "gap_high": cells.high[at]}
     table |= {"stake": np.sign(cells.gap[at]).astype(np.int64), "wins": cells.wins[at]}
