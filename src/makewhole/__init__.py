@@ -33,6 +33,7 @@ from makewhole.statements import (
 
 if TYPE_CHECKING:
     from makewhole import checks, plots
+    from makewhole.mend import SoundClassifier
 
 __version__ = "0.1.0"
 
@@ -56,6 +57,7 @@ __all__ = [
     "Refusal",
     "Replay",
     "Reserve",
+    "SoundClassifier",
     "StakeRefused",
     "StandardRegret",
     "Statement",
@@ -86,6 +88,10 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module(f"makewhole.{name}")
+    if name == "SoundClassifier":
+        from makewhole.mend import SoundClassifier
+
+        return SoundClassifier
     raise AttributeError(f"module 'makewhole' has no attribute {name!r}")
 
 

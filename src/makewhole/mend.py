@@ -1,0 +1,404 @@
+"""Mend a classifier until the audit finds nothing, and say how wide c must still be. Needs scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _num_samples,
+    assert_all_finite,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from makewhole import arguments, bounds, frames
+from makewhole.arguments import Floats
+from makewhole.soundness import audit
+
+_METHODS = ("histogram", "isotonic", "multicalibration")
+
+
+class Patch(NamedTuple):
+    """Where a multicalibrated forecast is moved, and by how much: a bin, everyone's or one group's."""
+
+    group: str | None
+    label: str | None
+    bin: int
+    shift: float
+
+
+class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+    """A classifier, recalibrated on held-out folds, that says how wide c must be for it to be sound.
+
+    Parameters
+    ----------
+    estimator
+        A classifier with `predict_proba`; by default logistic regression.
+    c
+        "auto": the smallest c that an audit of held-out forecasts does not refute; or a number of your own.
+    groups
+        Whom it must be sound for, besides everyone: columns of X, by name or by number, or a function from
+        X to a mapping from names to labels.
+    method
+        "histogram": bins of equal counts, each saying what happened in it. "isotonic": a monotone map.
+        "multicalibration": bin after bin, everyone's and every group's, is moved to what happened in it, as
+        long as there is one that is off by more than chance (Hébert-Johnson et al. 2018).
+    bins
+        Of the histogram, of the audit, of multicalibration.
+    cv
+        Folds, or as many as the rarest class has rows.
+    confidence
+        Of the audit.
+    max_patches
+        The most bins that multicalibration moves.
+    random_state
+        Of the folds.
+
+    Attributes
+    ----------
+    classes_
+        The labels.
+    estimator_
+        The classifier, fitted to everything.
+    report_
+        The audit of the held-out, mended forecasts; of the raw ones it is `raw_report_`.
+    sound_
+        Whether the held-out forecasts are sound at this c.
+    c_
+        The half-width: given, or the smallest that is not refuted, for everyone and every group.
+    c_by_group_
+        With c="auto", the same by column and label; a row's c is then the widest of its groups'.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = make_classification(4000, n_informative=8, random_state=0)
+    >>> mended = mw.SoundClassifier(GaussianNB(), method="isotonic").fit(X, y)
+    >>> mended.raw_report_.sound, mended.report_.sound
+    (False, True)
+    >>> mended.predict_interval(X[:5]).shape
+    (5, 2)
+
+    References
+    ----------
+    Hébert-Johnson, Kim, Reingold & Rothblum (2018), "Multicalibration: Calibration for the
+    (Computationally-Identifiable) Masses". Zadrozny & Elkan (2001, 2002) for histograms and isotonic maps.
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        c: float | Literal["auto"] = "auto",
+        groups: Sequence[Any] | Callable[[Any], Mapping[str, Any]] | None = None,
+        method: Literal["histogram", "isotonic", "multicalibration"] = "histogram",
+        bins: int = 15,
+        cv: int = 5,
+        confidence: float = 0.95,
+        max_patches: int = 1000,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.c = c
+        self.groups = groups
+        self.method = method
+        self.bins = bins
+        self.cv = cv
+        self.confidence = confidence
+        self.max_patches = max_patches
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self._base())
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        return tags
+
+    def _base(self) -> Any:
+        return LogisticRegression() if self.estimator is None else self.estimator
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the classifier, mend it on held-out folds, and audit what was mended, held out again."""
+        self._check_settings()
+        X = self._read(X, reset=True)
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_consistent_length(X, y)
+        check_classification_targets(y)
+        self.classes_, outcome = np.unique(np.asarray(y), return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y must have at least two classes; got one class, {self.classes_.tolist()}")
+        labels = self._labels(X)
+        folds = self._folds(outcome)
+        raw = self._held_out(X, np.asarray(y), folds)
+        self.estimator_ = clone(self._base()).fit(X, y)
+        mended = np.empty_like(raw)
+        for train, test in folds:
+            maps = self._maps(raw[train], outcome[train], _take(labels, train))
+            mended[test] = _apply(maps, raw[test], _take(labels, test))
+        self.maps_ = self._maps(raw, outcome, labels)
+        self.raw_report_ = self._audit(raw, outcome, labels, None)
+        self.report_ = self._audit(mended, outcome, labels, None)
+        self.c_, self.sound_ = self.report_.smallest_c, True
+        self.c_by_group_ = {
+            column: {value: found.smallest_c for value, found in values.items()}
+            for column, values in self.report_.groups.items()
+        }
+        if self.c != "auto":
+            self.c_ = float(self.c)
+            self.report_ = self._audit(mended, outcome, labels, self.c_)
+            self.sound_ = self.report_.sound
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The mended probabilities, one column per class."""
+        check_is_fitted(self)
+        X = self._read(X, reset=False)
+        raw = _columns(self.estimator_.predict_proba(X))
+        mended = _apply(self.maps_, raw, self._labels(X))
+        return np.column_stack([1 - mended[:, 0], mended[:, 0]]) if mended.shape[1] == 1 else mended
+
+    def predict(self, X: Any) -> Any:
+        """The most probable class."""
+        check_is_fitted(self)
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+
+    def predict_interval(self, X: Any) -> Floats:
+        """[μ − c, μ + c] within [0, 1], of the second class; with K classes of each, shaped (n, K, 2)."""
+        check_is_fitted(self)
+        mu, c = self.predict_proba(X), self._widths(self._read(X, reset=False))[:, None]
+        mu = mu[:, 1:] if len(self.classes_) == 2 else mu
+        found = np.stack([np.maximum(mu - c, 0.0), np.minimum(mu + c, 1.0)], axis=-1)
+        return found[:, 0] if len(self.classes_) == 2 else found
+
+    # --- the steps ----------------------------------------------------------------------------------------
+
+    def _read(self, X: Any, *, reset: bool) -> Any:
+        """A dataframe as it is, for a pipeline may want its columns; anything else as an array."""
+        if hasattr(X, "columns"):
+            return validate_data(self, X, reset=reset, skip_check_array=True)
+        options = {"accept_sparse": "csr", "dtype": None, "ensure_all_finite": False}
+        return validate_data(self, X, reset=reset, **options)
+
+    def _check_settings(self) -> None:
+        if self.method not in _METHODS:
+            raise ValueError(f"method must be one of {', '.join(_METHODS)}; got {self.method!r}")
+        if self.c != "auto" and not 0 <= float(arguments.numbers("c", self.c)) <= 1:
+            raise ValueError(f"c must be 'auto' or lie in [0, 1]; got {self.c!r}")
+        arguments.whole("bins", self.bins, least=1)
+        arguments.whole("cv", self.cv, least=2)
+        arguments.whole("max_patches", self.max_patches, least=0)
+        if not hasattr(self._base(), "predict_proba"):
+            raise TypeError(f"estimator must have predict_proba; got {self.estimator!r}")
+
+    def _folds(self, outcome: Any) -> list[tuple[Any, Any]]:
+        fewest = int(np.bincount(outcome).min())
+        if fewest < 2:
+            label = self.classes_[int(np.bincount(outcome).argmin())]
+            raise ValueError(f"y must have at least two rows of every class; got one of {label!s}")
+        split = StratifiedKFold(min(self.cv, fewest), shuffle=True, random_state=self.random_state)
+        return list(split.split(outcome, outcome))
+
+    def _held_out(self, X: Any, y: Any, folds: list[tuple[Any, Any]]) -> Floats:
+        raw = np.empty((len(y), 1 if len(self.classes_) == 2 else len(self.classes_)))
+        for train, test in folds:
+            fitted = clone(self._base()).fit(_safe_indexing(X, train), y[train])
+            raw[test] = _columns(fitted.predict_proba(_safe_indexing(X, test)))
+        return raw
+
+    def _labels(self, X: Any) -> dict[str, Any]:
+        """Every row's label, by the name of the column or of what the function calls it."""
+        if self.groups is None:
+            return {}
+        if callable(self.groups):
+            given = self.groups(X)
+            if not isinstance(given, Mapping):
+                raise TypeError(f"groups must give a mapping from names to labels; got {given!r}")
+        else:
+            given = {str(column): _column(X, column) for column in self.groups}
+        rows = _num_samples(X)
+        for name, values in given.items():
+            if np.shape(values) != (rows,):
+                raise ValueError(f"groups[{name!r}] must be {rows} labels; got shape {np.shape(values)}")
+        return {str(name): np.asarray(values).astype(str) for name, values in given.items()}
+
+    def _maps(self, raw: Floats, outcome: Any, labels: dict[str, Any]) -> list[Any]:
+        return [
+            _MAKERS[self.method](self)(p, (outcome == k + (raw.shape[1] == 1)).astype(np.float64), labels)
+            for k, p in enumerate(raw.T)
+        ]
+
+    def _audit(self, said: Floats, outcome: Any, labels: dict[str, Any], c: float | None) -> Any:
+        columns: dict[str, Any] = {"y": outcome}
+        mus = ["mu"] if said.shape[1] == 1 else [f"mu {k}" for k in range(said.shape[1])]
+        columns |= dict(zip(mus, np.ascontiguousarray(said.T), strict=True))
+        named = {f"group {name}": name for name in labels}
+        columns |= {f"group {name}": values.tolist() for name, values in labels.items()}
+        rules = {name: column for column, name in named.items()}
+        return audit(
+            frames.make_frame(columns),
+            mus[0] if len(mus) == 1 else mus,
+            c=c,
+            groups=rules,
+            bins=self.bins,
+            confidence=self.confidence,
+        )
+
+    def _widths(self, X: Any) -> Floats:
+        """Every row's c: the widest of its groups' and everyone's; for a new group, the widest of all."""
+        width = np.full(_num_samples(X), self.c_)
+        if self.c != "auto" or not self.c_by_group_:
+            return width
+        everyone = self.report_.rows_of()
+        needed = np.asarray(self.report_.table["smallest_c"])
+        classes = range(max(1, len(self.report_.by_class)))
+        base = max(float(needed[self.report_.rows_of(class_=k)].max()) for k in classes) if everyone else 0.0
+        width = np.full(_num_samples(X), base)
+        for name, values in self._labels(X).items():
+            known = self.c_by_group_[name]
+            width = np.maximum(width, [known.get(value, self.c_) for value in values])
+        return width
+
+
+def _columns(probability: Any) -> Floats:
+    """One column for two classes, else one for each."""
+    array = np.asarray(probability, dtype=np.float64)
+    return array[:, 1:] if array.shape[1] == 2 else array
+
+
+def _column(X: Any, column: Any) -> Any:
+    if hasattr(X, "columns"):
+        names = list(X.columns)
+        if column not in names and not (isinstance(column, int) and 0 <= column < len(names)):
+            raise ValueError(
+                f"groups must be columns of X, {', '.join(map(str, names[:20]))}; got {column!r}"
+            )
+        place = names.index(column) if column in names else column
+        series = X.iloc[:, place] if hasattr(X, "iloc") else X[names[place]]
+        return np.array(series.to_list() if hasattr(series, "to_list") else series.to_pylist(), dtype=object)
+    if not isinstance(column, (int, np.integer)) or not 0 <= column < np.shape(X)[1]:
+        raise ValueError(f"groups must be columns of X, by number for an array; got {column!r}")
+    return np.asarray(X[:, column].todense()).ravel() if hasattr(X, "todense") else np.asarray(X)[:, column]
+
+
+def _take(labels: dict[str, Any], rows: Any) -> dict[str, Any]:
+    return {name: values[rows] for name, values in labels.items()}
+
+
+def _apply(maps: list[Any], raw: Floats, labels: dict[str, Any]) -> Floats:
+    """Each class by its own map; several are then made to add up to one."""
+    mended = np.column_stack([one(p, labels) for one, p in zip(maps, raw.T, strict=True)])
+    if mended.shape[1] == 1:
+        return mended
+    total = mended.sum(axis=1, keepdims=True)
+    even = np.full_like(mended, 1 / mended.shape[1])
+    return np.where(total > 0, mended / np.where(total > 0, total, 1.0), even)
+
+
+# --- the three ways: from forecasts and outcomes to a map from forecasts to forecasts --------------------
+
+
+def _fit_histogram(settings: SoundClassifier) -> Callable[..., Any]:
+    def fit(p: Floats, y: Floats, labels: dict[str, Any]) -> Any:
+        edges = np.unique(np.quantile(p, np.linspace(0, 1, settings.bins + 1)[1:-1]))
+        place = np.searchsorted(edges, p, side="right")
+        rows = np.bincount(place, minlength=len(edges) + 1)
+        happened = np.bincount(place, y, minlength=len(edges) + 1) / np.maximum(rows, 1)
+        return _Histogram(edges, np.where(rows > 0, happened, y.mean()))
+
+    return fit
+
+
+class _Histogram(NamedTuple):
+    edges: Floats
+    happened: Floats
+
+    def __call__(self, p: Floats, labels: dict[str, Any]) -> Floats:
+        found: Floats = self.happened[np.searchsorted(self.edges, p, side="right")]
+        return found
+
+
+def _fit_isotonic(settings: SoundClassifier) -> Callable[..., Any]:
+    def fit(p: Floats, y: Floats, labels: dict[str, Any]) -> Any:
+        return _Isotonic(IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(p, y))
+
+    return fit
+
+
+class _Isotonic(NamedTuple):
+    regression: Any
+
+    def __call__(self, p: Floats, labels: dict[str, Any]) -> Floats:
+        found: Floats = self.regression.predict(p)
+        return found
+
+
+def _fit_patches(settings: SoundClassifier) -> Callable[..., Any]:
+    def fit(p: Floats, y: Floats, labels: dict[str, Any]) -> Any:
+        codes = {name: np.unique(values, return_inverse=True) for name, values in labels.items()}
+        said, patches = p.copy(), list[Patch]()
+        while len(patches) < settings.max_patches:
+            found = _worst_cell(said, y, codes, settings.bins, settings.confidence)
+            if found is None:
+                break
+            patches.append(found)
+            said = _patched(said, found, labels, settings.bins)
+        return _Patched(tuple(patches), settings.bins)
+
+    return fit
+
+
+class _Patched(NamedTuple):
+    patches: tuple[Patch, ...]
+    bins: int
+
+    def __call__(self, p: Floats, labels: dict[str, Any]) -> Floats:
+        for patch in self.patches:
+            p = _patched(p, patch, labels, self.bins)
+        return p
+
+
+def _patched(p: Floats, patch: Patch, labels: dict[str, Any], bins: int) -> Floats:
+    inside = np.minimum((p * bins).astype(np.int64), bins - 1) == patch.bin
+    if patch.group is not None:
+        inside &= labels[patch.group] == patch.label
+    return np.where(inside, np.clip(p + patch.shift, 0.0, 1.0), p)
+
+
+def _worst_cell(said: Floats, y: Floats, codes: dict[str, Any], bins: int, confidence: float) -> Patch | None:
+    """Of the cells whose gap, looked at alone, is more than chance, the one that costs most in all."""
+    place = np.minimum((said * bins).astype(np.int64), bins - 1)
+    sets: list[tuple[str | None, Any, Any]] = [(None, np.array([None]), place)]
+    sets += [(name, values, code * bins + place) for name, (values, code) in codes.items()]
+    found = []
+    for name, values, at in sets:
+        size = len(values) * bins
+        rows = np.bincount(at, minlength=size).astype(np.float64)
+        found.append((name, values, rows, np.bincount(at, y, size), np.bincount(at, said, size)))
+    # Stricter than the audit, which allows for how many cells it looks at: what is left over here must not
+    # add up to something there, on more data.
+    limit = np.log(2 / (1 - confidence))
+    worst, cost = None, 0.0
+    for name, values, rows, happened, total in found:
+        mean, mu = happened / np.maximum(rows, 1), np.clip(total / np.maximum(rows, 1), 0.0, 1.0)
+        refuted = rows * bounds.divergence(mean, mu) > limit
+        lost = np.where(refuted, np.abs(happened - total), 0.0)
+        k = int(np.argmax(lost))
+        if lost[k] > cost:
+            label = None if name is None else str(values[k // bins])
+            worst, cost = Patch(name, label, k % bins, float(mean[k] - mu[k])), float(lost[k])
+    return worst
+
+
+_MAKERS = {"histogram": _fit_histogram, "isotonic": _fit_isotonic, "multicalibration": _fit_patches}
