@@ -50,8 +50,9 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         X to a mapping from names to labels.
     method
         "histogram": bins of equal counts, each saying what happened in it. "isotonic": a monotone map.
-        "multicalibration": bin after bin, everyone's and every group's, is moved to what happened in it, as
-        long as there is one that is off by more than chance (Hébert-Johnson et al. 2018).
+        "multicalibration": a monotone map first; then bin after bin, everyone's and every group's, is moved
+        to what happened in it, as long as there is one that is off by more than chance (Hébert-Johnson et
+        al. 2018). Without the map, small gaps everywhere would stay.
     bins
         Of the histogram, of the audit, of multicalibration.
     cv
@@ -347,23 +348,26 @@ class _Isotonic(NamedTuple):
 def _fit_patches(settings: SoundClassifier) -> Callable[..., Any]:
     def fit(p: Floats, y: Floats, labels: dict[str, Any]) -> Any:
         codes = {name: np.unique(values, return_inverse=True) for name, values in labels.items()}
-        said, patches = p.copy(), list[Patch]()
+        start = _fit_isotonic(settings)(p, y, labels)
+        said, patches = start(p, labels), list[Patch]()
         while len(patches) < settings.max_patches:
             found = _worst_cell(said, y, codes, settings.bins, settings.confidence)
             if found is None:
                 break
             patches.append(found)
             said = _patched(said, found, labels, settings.bins)
-        return _Patched(tuple(patches), settings.bins)
+        return _Patched(start, tuple(patches), settings.bins)
 
     return fit
 
 
 class _Patched(NamedTuple):
+    start: _Isotonic
     patches: tuple[Patch, ...]
     bins: int
 
     def __call__(self, p: Floats, labels: dict[str, Any]) -> Floats:
+        p = self.start(p, labels)
         for patch in self.patches:
             p = _patched(p, patch, labels, self.bins)
         return p
