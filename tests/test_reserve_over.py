@@ -119,18 +119,20 @@ def test_a_stake_placed_with_its_settlement_counts_as_open_beside_the_others() -
     assert f.statement().certificate.bound == pytest.approx(5.0 + 1.0)
 
 
-def test_too_many_open_bets_void_the_bound_in_exact_mode() -> None:
+def test_too_many_open_forecasts_void_the_bound_in_exact_mode() -> None:
     f = mw.InsuredForecaster(None, mw.Reserve(0.1), max_stake=1, c_range=(0.0, 0.0))
-    first = [f.forecast(mu=0.5) for _ in range(5)]
-    for q in first:
-        f.stake(q, 1.0)
-    assert f.statement().certificate.bound == pytest.approx(10 / (1 - 0.1 * 5))
-    more = [f.forecast(mu=0.5) for _ in range(6)]
-    for q in more:
-        f.stake(q, 1.0)
+    for _ in range(5):
+        f.forecast(mu=0.5)
+    assert f.statement().certificate.bound == pytest.approx(10 + 5 * 2 / (1 - 0.1 * 5))
+    for _ in range(6):
+        f.forecast(mu=0.5)
     certificate = f.statement().certificate
     assert certificate.bound is None
-    assert "too many bets were open at once" in certificate.theorem
+    assert "too many forecasts were open at once: rate × 11 >= 1" in certificate.theorem
+    capped = mw.InsuredForecaster(None, mw.Reserve(0.1), max_stake=1, c_range=(0.0, 0.0), max_exposure=2.0)
+    for _ in range(20):
+        capped.forecast(mu=0.5)
+    assert capped.statement().certificate.bound == pytest.approx(12.0)
 
 
 def test_every_window_of_time_loses_no_more_than_theorem_b_says() -> None:

@@ -187,7 +187,7 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path: Path) -> None:
         ({"next": -5}, "next must be a whole number"),
         ({"next": 0}, "numbers of their own below 0; got 0"),
         ({"tally": {"counts": [0, 0, 0, 0, 1.5]}}, "counts must be a whole number"),
-        ({"corrections": []}, "damaged"),
+        ({"corrections": []}, "there must be 1 corrections; got 0"),
         ({"open": "twice"}, "numbers of their own"),
         (
             {

@@ -177,35 +177,47 @@ def backtest(
     c_range = (0.0, 0.0)
     if isinstance(correction, (Reserve, Grouped)):
         c_range = log.c_range()
-        correction = correction.in_mode(mode, one_sided, c_range)
-    if getattr(correction, "over", None) is not None and _compilable(correction) is None:
-        raise TypeError(f"a reserve with its own ways cannot be replayed over another; got {correction!r}")
+        correction = correction.in_mode(mode, one_sided, c_range).begun()
+    one: Any = correction.correction if isinstance(correction, Grouped) else correction
+    if (getattr(one, "over", None) or getattr(one, "grouped", False)) and _compilable(one) is None:
+        raise TypeError(
+            f"a reserve with its own ways cannot be replayed over another, or for groups; got {one!r}"
+        )
     rules = (one_sided, mode == "sound", getattr(correction, "integrates", False))
     run = _Run(correction, cap, rules, log, trace=trace)
     for chunk in log.chunks(cap):
         run.step(chunk)
         if progress is not None:
             progress(min(chunk.stop, log.rows), log.rows)
-    certificate = _certified(
-        correction, len(log.group_names), cap, c_range, mode == "sound" and not one_sided
+    return run.result(
+        log, _certified(correction, log.group_names, cap, c_range, (one_sided, mode == "sound"))
     )
-    return run.result(log, certificate)
 
 
 def _certified(
-    correction: Correction, groups: int, cap: float, c_range: tuple[float, float], honest: bool
+    correction: Correction,
+    groups: list[Name],
+    cap: float,
+    c_range: tuple[float, float],
+    rules: tuple[bool, bool],
 ) -> Certificate:
     """What a forecaster with this correction could have lost: every outcome came before the next forecast."""
-    one = correction.correction if isinstance(correction, Grouped) else correction
-    found = certify(one, lines=1, max_stake=cap, c_range=c_range, honest=honest, open_gross=0.0, exposure=0.0)
-    return together([found] * groups, fixed=True) if isinstance(correction, Grouped) else found
+    apart = isinstance(correction, Grouped)
+    ones: list[Any] = (
+        [correction.member((n,)) for n in groups] if isinstance(correction, Grouped) else [correction]
+    )
+    found = [certify([one], max_stake=cap, c_range=c_range, rules=rules) for one in ones]
+    return together(found, fixed=True) if apart else found[0]
 
 
 def _group_columns(group: str | Sequence[str] | None) -> dict[str, str]:
     """The columns of groups, each under a name of its own."""
     if group is None or isinstance(group, str):
         return {} if group is None else {"group": group}
-    return {f"group[{k}]": column for k, column in enumerate(group)}
+    columns = list(group) if isinstance(group, Sequence) else [group]
+    if not all(isinstance(column, str) for column in columns) or len(set(columns)) < len(columns):
+        raise TypeError(f"group must be a column, or several different ones; got {group!r}")
+    return {f"group[{k}]": column for k, column in enumerate(columns)}
 
 
 def _check_groups(correction: Correction, columns: list[str]) -> None:

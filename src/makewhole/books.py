@@ -44,7 +44,8 @@ class OpenForecast:
     nets: list[float]
     grosses: list[float]
     groups: tuple[Name, ...] = ()
-    tracked: tuple[float, float] = (0.0, 0.0)  # exposure and gross stake, as its forecaster last counted them
+    tracked: float = 0.0  # its exposure, as its book last counted it
+    room: list[float] | None = None  # what it could lose, staked in full, on each line; None: not counted
 
     def add(self, staked: tuple[float, ...]) -> None:
         """Take a stake, one number per line."""
@@ -66,10 +67,11 @@ class OpenForecast:
         gains = self.nets if self.forecast.classes else [0.0, self.nets[0]]
         return max(0.0, *(if_none + gain for gain in gains))
 
-    def potential(self) -> float:
-        """The most it can lose per unit of cap, with every line staked in full: Σ(1 − 2c), or Σ(1 − ask)."""
-        one_sided = self.forecast.one_sided
-        return sum([max(0.0, 1.0 - (mu if one_sided else 2 * c)) for mu, c, *_ in self.lines])
+    def potential(self) -> list[float]:
+        """The most each line can lose per unit of cap, staked in full on the worse side."""
+        if self.forecast.one_sided:
+            return [1.0 - mu for mu, *_ in self.lines]
+        return [max(0.0, 1.0 - mu - c, mu - c) for mu, c, *_ in self.lines]
 
     def to_plain(self, *, keep_x: bool) -> dict[str, Any]:
         """As plain data; the features only where there is a base that will learn from them."""
@@ -94,119 +96,136 @@ class OpenForecast:
     @classmethod
     def from_plain(cls, saved: dict[str, Any], classes: int | None, one_sided: bool) -> OpenForecast:
         """What `to_plain` was taken of."""
-        lines: list[Line] = [
-            (mu, c, origin, Proposal(*p), inner and (inner[0], Proposal(*inner[1])))
-            for mu, c, origin, p, inner in saved["lines"]
-        ]
+        lines = [_read_line(line) for line in saved["lines"]]
         forecast = published(lines, saved["id"], classes, one_sided)
         x = saving.decode(saved["x"], _ROWS)
         zero = [0.0] * len(lines)
         groups = read_names("groups", saved["groups"])
         made = cls(forecast, x, tuple(saved["said"]), lines, [], zero, zero[:], groups)
         for staked in saved["stakes"]:
-            made.add(tuple(staked))
+            row = arguments.numbers("stakes", staked)
+            if row.shape != (len(lines),):
+                raise ValueError(f"stakes must be {len(lines)} numbers each; got {staked!r}")
+            made.add(tuple(row.tolist()))
         return made
 
 
-@dataclass(slots=True)
-class Exposure:
-    """What open forecasts can lose as staked, and their gross stakes; and the most of both, several open.
+def _read_line(saved: list[Any]) -> Line:
+    mu, c, origin, proposal, inner = saved
+    float(arguments.probabilities("mu", mu))
+    c, origin = arguments.numbers("lines", [c, origin]).tolist()
+    pair = None if inner is None else (float(arguments.numbers("lines", inner[0])), _read_proposal(inner[1]))
+    return float(mu), c, origin, _read_proposal(proposal), pair
 
-    The most while a single one was open does not matter: the bounds do not need it when outcomes come before
-    the next forecast.
+
+def _read_proposal(saved: list[Any]) -> Proposal:
+    lam, cell, split = saved
+    if not isinstance(split, bool):
+        raise ValueError(f"a proposal must say whether it is split; got {saved!r}")
+    return Proposal(
+        float(arguments.numbers("proposal", lam)), arguments.whole("proposal", cell, least=0), split
+    )
+
+
+class Exposure:
+    """What open forecasts can lose.
+
+    `exposure` is what they can lose as staked, counted where it is capped. `potential` is what each line
+    could lose if every stake there is room for were placed: a stake may come long after its forecast, when
+    the price has moved. `late_potential` and `late_open` are the most of it, and the most forecasts, while
+    several were open: the bounds need no more, for what is settled before the next forecast adds nothing.
     """
 
-    open: int = 0
-    exposure: float = 0.0
-    gross: float = 0.0
-    late_exposure: float = 0.0
-    late_gross: float = 0.0
+    __slots__ = ("exposure", "late_open", "late_potential", "open", "potential")
 
-    def move(self, exposure: float, gross: float) -> None:
-        """Add to both."""
-        self.exposure += exposure
-        self.gross += gross
+    def __init__(self, lines: int) -> None:
+        self.open = self.late_open = 0
+        self.exposure = 0.0
+        self.potential, self.late_potential = [0.0] * lines, [0.0] * lines
+
+    def widen(self, room: list[float]) -> None:
+        """Count a forecast that could lose so much on each line."""
+        self.potential = [p + r for p, r in zip(self.potential, room, strict=True)]
         if self.open > 1:
-            self.late_exposure = max(self.late_exposure, self.exposure)
-            self.late_gross = max(self.late_gross, self.gross)
+            self.late_potential = list(map(max, self.late_potential, self.potential))
+            self.late_open = max(self.late_open, self.open)
 
-    def leave(self, exposure: float, gross: float) -> None:
+    def leave(self, exposure: float, room: list[float] | None) -> None:
         """Close one."""
         self.open -= 1
-        self.exposure -= exposure
-        self.gross -= gross
         if not self.open:  # no rounding may be left over
-            self.exposure = self.gross = 0.0
+            self.exposure, self.potential = 0.0, [0.0] * len(self.potential)
+            return
+        self.exposure -= exposure
+        if room is not None:
+            self.potential = [p - r for p, r in zip(self.potential, room, strict=True)]
 
 
 class Book:
     """The open forecasts, and what they can cost together, `all` of them and by `groups`.
 
-    `potential`, counted where capital is guarded, is what they could lose if every stake there is room for
-    were placed.
+    `watched` is whether a certificate needs to know; `guarded`, whether the price does.
     """
 
-    def __init__(self, max_stake: float, max_exposure: float | None, *, guarded: bool) -> None:
+    def __init__(self, max_stake: float, lines: int, *, capped: bool, guarded: bool, watched: bool) -> None:
         self.open: dict[int, OpenForecast] = {}
-        self.max_stake, self.max_exposure, self.guarded = max_stake, max_exposure, guarded
-        self.potential = 0.0
-        self.all = Exposure()
+        self.max_stake, self.lines = max_stake, lines
+        self.capped, self.guarded, self.watched = capped, guarded, watched
+        self.all = Exposure(lines)
         self.groups: dict[Name, Exposure] = {}
+
+    def of(self, group: Name) -> Exposure:
+        """A group's."""
+        return self.groups.setdefault(group, Exposure(self.lines))
+
+    def scopes(self, entry: OpenForecast) -> list[Exposure]:
+        """Everyone's, and that of every group it belongs to."""
+        return [self.all, *(self.groups[name] for name in entry.groups)]
 
     def enter(self, number: int, entry: OpenForecast) -> None:
         """Open a forecast."""
-        if self.all.open == 1:  # from here on several are open, and each is kept track of
-            self._track(next(iter(self.open.values())))
         self.open[number] = entry
         self.all.open += 1
         for name in entry.groups:
-            group = self.groups.setdefault(name, Exposure())
-            group.open += 1
-            group.move(0.0, 0.0)
-        if self.guarded:
-            self.potential += entry.potential() * self.max_stake
-        if entry.stakes:
+            self.of(name).open += 1
+        if self.guarded or (self.watched and (self.all.open > 1 or entry.groups)):
+            if self.all.open == 2:  # from here on several are open, and each counts
+                self._count(next(iter(self.open.values())))
+            self._count(entry)
+        if self.capped and entry.stakes:
             self._track(entry)
 
     def add(self, entry: OpenForecast, staked: tuple[float, ...]) -> None:
-        """Take a stake, if open bets may lose that much."""
-        if self.max_exposure is not None:
-            self._check_exposure(entry, staked, self.max_exposure)
+        """Take a stake."""
         entry.add(staked)
-        if self.all.open > 1 or self.max_exposure is not None:
+        if self.capped:
             self._track(entry)
-
-    def with_stake(self, entry: OpenForecast, staked: tuple[float, ...]) -> OpenForecast:
-        """The entry with one stake more, if open bets may lose that much; the book stays as it is."""
-        if self.max_exposure is not None:
-            self._check_exposure(entry, staked, self.max_exposure)
-        return entry.with_stake(staked)
 
     def leave(self, entry: OpenForecast) -> None:
         """Close a forecast."""
-        if self.all.open > 1:  # a stake may have been placed with the settlement itself
-            self._track(entry)
         del self.open[entry.forecast.id]  # type: ignore[arg-type]  # what is open has a number
-        self.all.leave(*entry.tracked)
-        for name in entry.groups:
-            self.groups[name].leave(*entry.tracked)
-        if self.guarded:
-            self.potential = self.potential - entry.potential() * self.max_stake if self.open else 0.0
+        for scope in self.scopes(entry):
+            scope.leave(entry.tracked, entry.room)
 
-    def _check_exposure(self, entry: OpenForecast, staked: tuple[float, ...], most: float) -> None:
-        others, now = self.all.exposure - entry.tracked[0], entry.exposure()
-        after = others + entry.with_stake(staked).exposure()
-        if after > most and after > others + now:
-            message = f"with this stake open bets could lose {after:g}; max_exposure is {most:g}"
-            raise StakeRefused(message, max(0.0, most - others - now))
+    def check(self, entry: OpenForecast, staked: tuple[float, ...], limits: list[tuple[float, str]]) -> None:
+        """Refuse a stake with which some scope's open bets could lose more than its limit."""
+        now, then = entry.exposure(), entry.with_stake(staked).exposure()
+        for scope, (most, why) in zip(self.scopes(entry), limits, strict=True):
+            others = scope.exposure - entry.tracked
+            if others + then > most and then > now:
+                message = f"with this stake open bets could lose {others + then:g}; {why} {max(0.0, most):g}"
+                raise StakeRefused(message, max(0.0, most - others - now))
+
+    def _count(self, entry: OpenForecast) -> None:
+        if entry.room is None:
+            entry.room = [share * self.max_stake for share in entry.potential()]
+            for scope in self.scopes(entry):
+                scope.widen(entry.room)
 
     def _track(self, entry: OpenForecast) -> None:
-        before = entry.tracked
-        entry.tracked = (entry.exposure(), sum(entry.grosses))
-        more = entry.tracked[0] - before[0], entry.tracked[1] - before[1]
-        self.all.move(*more)
-        for name in entry.groups:
-            self.groups[name].move(*more)
+        before, entry.tracked = entry.tracked, entry.exposure()
+        for scope in self.scopes(entry):
+            scope.exposure += entry.tracked - before
 
 
 def read_open(

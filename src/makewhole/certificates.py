@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,8 +13,8 @@ from makewhole.corrections import DeterministicSwap, NoCorrection, Reserve, Stan
 class Certificate:
     """A bound on the total loss that holds now and for ever, or None with the reason.
 
-    `exposure` is what late outcomes add: the cap on open exposure where there is one, else the most there has
-    been so far, and then the bound may still grow with it.
+    `exposure` is what late outcomes add: the cap on open exposure where there is one, else what the forecasts
+    that were open at once could have lost, and then the bound may still grow with them.
     """
 
     bound: float | None
@@ -36,34 +37,41 @@ _WHY_NOT = {
 
 
 def certify(
-    correction: Any,
+    corrections: Sequence[Any],
     *,
-    lines: int,
     max_stake: float,
     c_range: tuple[float, float],
-    honest: bool,
-    open_gross: float,
-    exposure: float,
+    rules: tuple[bool, bool] = (False, False),
+    late: tuple[int, float] = (0, 0.0),
+    max_exposure: float | None = None,
 ) -> Certificate:
-    """The certificate of a correction's book of so many lines (1, or one per class).
+    """The certificate of a book of one line, or one per class, each with its correction.
 
-    `honest` is whether its intervals lie inside [0, 1], that is, whether it is sound and two-sided.
+    `rules` are (one_sided, sound). `late` are the most forecasts that were open at once, where there were
+    several, and the most they could have lost. With `max_exposure` the book refuses a stake that would break
+    the bound; without, the bound has to allow for whatever is staked on what is open.
     """
-    if not isinstance(correction, Reserve):
-        return Certificate(None, _WHY_NOT.get(type(correction), "none is known for this correction"))
-    theorem = "Theorem B, for every group and for all" if correction.grouped else "Theorem B"
-    if correction.over is not None:  # what it adds to lies in [0, ½], whatever ĉ does
+    one = corrections[0]
+    if not isinstance(one, Reserve):
+        return Certificate(None, _WHY_NOT.get(type(one), "none is known for this correction"))
+    one_sided, sound = rules
+    if one.over is not None:  # what it adds to lies in [0, ½], whatever ĉ does
         c_range = (0.0, 0.5)
-    room = max(0.0, (0.5 if honest else 1.0) - c_range[0] - correction.start)
-    base = lines * room * max_stake / correction.rate
-    facts: dict[str, Any] = {"rate": correction.rate, "max_stake": max_stake, "c_range": c_range}
-    if honest:
-        return Certificate(base + exposure, theorem, exposure=exposure, **facts)
-    late = correction.rate * open_gross / max_stake
-    if late >= 1:
-        reason = f"too many bets were open at once: rate × {open_gross / max_stake:.3g} caps >= 1"
-        return Certificate(None, reason, exposure=exposure, **facts)
-    return Certificate(base / (1 - late), "Theorem A", exposure=exposure, **facts)
+    top = 0.5 if sound and not one_sided else 1.0
+    base = sum(max(0.0, top - c_range[0] - c.start) for c in corrections) * max_stake / one.rate
+    theorem = "Theorem B" if top == 0.5 else "Theorem A"
+    theorem += ", for every group and for all" if one.grouped else ""
+    facts: dict[str, Any] = {"rate": one.rate, "max_stake": max_stake, "c_range": c_range}
+    if max_exposure is not None:
+        return Certificate(base + max_exposure, theorem, exposure=max_exposure, **facts)
+    if sound or one_sided:
+        return Certificate(base + late[1], theorem, exposure=late[1], **facts)
+    quotes, share = late[0], one.rate * late[0]
+    if share >= 1:
+        reason = f"too many forecasts were open at once: rate × {quotes} >= 1"
+        return Certificate(None, reason, **facts)
+    stale = len(corrections) * quotes * max_stake * (2 + c_range[1] - c_range[0]) / (1 - share)
+    return Certificate(base + stale, theorem, exposure=stale, **facts)
 
 
 def together(groups: list[Certificate], *, fixed: bool) -> Certificate:

@@ -113,7 +113,7 @@ def _backtest_options(parser: argparse.ArgumentParser) -> None:
     add("--stake", default="stake", help="column of stakes, of any sign (default stake)")
     add("--c-hat", help="column of the base's own half-width (default: 0)")
     add("--event", help="column that tells forecasts apart: its rows are stakes on one forecast")
-    add("--group", help="column of groups: each has a correction of its own")
+    add("--group", action="append", help="column of groups: each has a correction of its own")
     add(
         "--max-stake",
         type=float,
@@ -191,7 +191,8 @@ def _backtest(arguments: argparse.Namespace) -> None:
     if not arguments.json:
         need("rich")
     given = arguments
-    columns = [given.mu, given.outcome, given.stake, given.c_hat, given.event, given.group]
+    group = given.group[0] if given.group and len(given.group) == 1 else given.group
+    columns = [given.mu, given.outcome, given.stake, given.c_hat, given.event, *(given.group or [])]
     frame = files.read(arguments.file, [column for column in columns if column is not None])
     results = {}
     with _Progress(quiet=arguments.json) as track:
@@ -203,7 +204,7 @@ def _backtest(arguments: argparse.Namespace) -> None:
                 stake=arguments.stake,
                 c_hat=arguments.c_hat,
                 event=arguments.event,
-                group=arguments.group,
+                group=group,
                 correction=_correction(name, arguments, frame),
                 mode=arguments.mode,
                 max_stake=arguments.max_stake,
@@ -217,7 +218,7 @@ def _backtest(arguments: argparse.Namespace) -> None:
         return
     _print_table(results, arguments.max_stake)
     if arguments.group is not None:
-        _print_groups(results, arguments.group)
+        _print_groups(results, arguments.group[0])
     if figure is not None:
         print(f"wrote {figure}")
 
@@ -236,7 +237,7 @@ def _correction(name: str, arguments: argparse.Namespace, frame: Any) -> mw.Corr
     low, high = (0.0, 0.0) if widths is None or not len(widths) else (widths.min(), widths.max())
     rounds = max(1, len(frame) if arguments.event is None else frame[arguments.event].n_unique())
     if arguments.group is not None:
-        rounds = max(1, rounds // max(1, frame[arguments.group].n_unique()))
+        rounds = max(1, rounds // max(1, frame[arguments.group[0]].n_unique()))
     fitted: mw.SwapRegret | mw.DeterministicSwap
     if name == "swap":
         fitted = mw.SwapRegret.for_horizon(rounds, (low, high), arguments.seed)
@@ -307,17 +308,18 @@ def _print_json(results: dict[str, mw.BacktestResult]) -> None:
 def _print_groups(results: dict[str, mw.BacktestResult], column: str) -> None:
     from rich import box
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     most = 20
     first = next(iter(results.values())).groups
     largest = sorted(first, key=lambda group: -first[group].turnover)
-    table = Table(box=box.SIMPLE_HEAD, title=f"total loss by {column}, the largest turnover first")
-    for name in (column, "forecasts", "turnover", *results):
-        table.add_column(name, justify="left" if name == column else "right")
+    table = Table(box=box.SIMPLE_HEAD, title=escape(f"total loss by {column}, the largest turnover first"))
+    for name in (escape(column), "forecasts", "turnover", *results):
+        table.add_column(name, justify="left" if name == escape(column) else "right")
     for group in largest[:most]:
         lost = [f"{result.groups[group].total_loss:,.4g}" for result in results.values()]
-        table.add_row(str(group), f"{first[group].rounds:,}", f"{first[group].turnover:,.4g}", *lost)
+        table.add_row(escape(str(group)), f"{first[group].rounds:,}", f"{first[group].turnover:,.4g}", *lost)
     console = Console()
     console.print(table)
     if len(largest) > most:

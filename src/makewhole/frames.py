@@ -24,6 +24,22 @@ def _installed() -> str:
     raise ModuleNotFoundError("a dataframe library is needed: pip install polars (or pandas, or pyarrow)")
 
 
+def open_native(frame: Any) -> Any:
+    """A dataframe as narwhals knows it."""
+    import narwhals as nw
+
+    try:
+        wrapped = nw.from_native(frame)
+        wrapped.collect_schema()
+    except TypeError:
+        raise TypeError(
+            f"frame must be a dataframe that narwhals knows; got {type(frame).__name__}"
+        ) from None
+    except nw.exceptions.DuplicateError:
+        raise ValueError("frame must have columns of different names; some occur twice") from None
+    return wrapped
+
+
 def read_columns(frame: Any, columns: Mapping[str, str]) -> Any:
     """Select the columns an argument names, in one eager frame, under the argument's name.
 
@@ -31,12 +47,7 @@ def read_columns(frame: Any, columns: Mapping[str, str]) -> Any:
     """
     import narwhals as nw
 
-    try:
-        wrapped = nw.from_native(frame)
-    except TypeError:
-        raise TypeError(
-            f"frame must be a dataframe that narwhals knows; got {type(frame).__name__}"
-        ) from None
+    wrapped = open_native(frame)
     present = wrapped.collect_schema().names()
     for argument, column in columns.items():
         if column not in present:

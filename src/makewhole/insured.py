@@ -12,8 +12,7 @@ from typing import Any, Literal, Self, SupportsIndex
 import numpy as np
 
 from makewhole import arguments, saving
-from makewhole.books import Book, Exposure, Line, OpenForecast, published
-from makewhole.certificates import Certificate, certify, guarded, together
+from makewhole.books import Book, Line, OpenForecast, published
 from makewhole.corrections import Correction, Reserve, StandardRegret
 from makewhole.corrections._kernels import balance, publish, refine
 from makewhole.corrections.base import Stepped
@@ -22,6 +21,7 @@ from makewhole.corrections.members import Name, read_names
 from makewhole.decisions import Forecast
 from makewhole.forecasters import BaseForecaster, adapt, ask
 from makewhole.saved_book import content_of, restored
+from makewhole.standing import limits_of, statement_of
 from makewhole.statements import (
     ConservationError,
     ForecastClosed,
@@ -124,13 +124,19 @@ class InsuredForecaster:
                 f"correction must have propose, observe, state and from_state; got {correction!r}"
             )
         if isinstance(correction, (Reserve, Grouped)):
-            correction = correction.in_mode(mode, one_sided, self.c_range)
+            correction = correction.in_mode(mode, one_sided, self.c_range).begun()
         self.corrections: list[Correction] = [copy.deepcopy(correction) for _ in range(self.classes or 1)]
         self._rules = (self.one_sided, mode == "sound", bool(getattr(correction, "integrates", False)))
         self._ours = isinstance(correction, (Stepped, Grouped))
         self._grouped = bool(getattr(correction, "grouped", False))
         self._composed = isinstance(getattr(correction, "correction", correction), Reserve)
-        self._book = Book(self.max_stake, self.max_exposure, guarded=self.capital is not None)
+        self._book = Book(
+            self.max_stake,
+            len(self.corrections),
+            capped=self.max_exposure is not None,
+            guarded=self.capital is not None,
+            watched=self._composed,
+        )
         self._next = 0
         # No forecast can lose or win more, with corrections that stay among their targets.
         widest = 2.0 + self.c_range[1] - self.c_range[0]
@@ -159,13 +165,19 @@ class InsuredForecaster:
     def peek(self, x: Any = None, *, mu: Any = None, c_hat: Any = None, groups: Any = None) -> Forecast:
         """What `forecast` would publish now, without opening anything: no stake can be placed on it."""
         names = () if groups is None and not self._grouped else self._named(groups)
-        quoted, _, _ = self._quote(copy.deepcopy(self.corrections), (x, mu, c_hat), names)
+        correctors = [
+            c.glimpse(names) if isinstance(c, Grouped) else copy.deepcopy(c) for c in self.corrections
+        ]
+        quoted, _, _ = self._quote(correctors, (x, mu, c_hat), names)
         return Forecast(quoted.mu, quoted.c, None, quoted.classes, quoted.one_sided, quoted.simplex)
 
     def stake(self, forecast: Forecast | SupportsIndex, stake: Any) -> int:
         """Place a bet; returns its place among the payments. Over the cap it is refused whole."""
         open_ = self._find(forecast)
-        self._book.add(open_, self._accepted(open_.grosses, stake))
+        staked = self._accepted(open_.grosses, stake)
+        if self.max_exposure is not None:
+            self._book.check(open_, staked, limits_of(self, open_, self.max_exposure))
+        self._book.add(open_, staked)
         return len(open_.stakes) - 1
 
     def settle(self, forecast: Forecast | SupportsIndex, outcome: Any, stake: Any = None) -> list[float]:
@@ -176,7 +188,10 @@ class InsuredForecaster:
         open_ = self._find(forecast)
         y = arguments.outcome(outcome, self.classes)
         if stake is not None:
-            open_ = self._book.with_stake(open_, self._accepted(open_.grosses, stake))
+            staked = self._accepted(open_.grosses, stake)
+            if self.max_exposure is not None:
+                self._book.check(open_, staked, limits_of(self, open_, self.max_exposure))
+            open_ = open_.with_stake(staked)
         payments = [0.0] * len(open_.stakes)
         loss, negative, lessons, inner_lessons = 0.0, False, [], []
         for k, (mu, c, origin, proposal, inner) in enumerate(open_.lines):
@@ -216,32 +231,7 @@ class InsuredForecaster:
 
     def statement(self) -> Statement:
         """Rounds, turnover, losses, open exposure and what can be lost at worst; `groups`: of each group."""
-        groups = {name: self._stated(name) for name in self._book.groups}
-        return self._stated(None, groups)
-
-    def _stated(self, group: Name | None, groups: dict[Name, Statement] | None = None) -> Statement:
-        notes = []
-        if not all(c.covers(self.c_range) for c in self.corrections if hasattr(c, "covers")):
-            needed = f"[{-1 - self.c_range[1]:g}, {1 - self.c_range[0]:g}]"
-            notes.append(f"the correction's range is narrower than {needed}: no guarantee")
-        tally = self._tally if group is None else self._of(group)
-        open_ = [o for o in self._book.open.values() if group is None or group in o.groups]
-        return Statement(
-            correction=repr(self.corrections[0]),
-            max_stake=self.max_stake,
-            rounds=tally.rounds,
-            open=len(open_),
-            voided=tally.voided,
-            bets=tally.bets,
-            turnover=tally.turnover,
-            total_loss=tally.total,
-            open_exposure=sum(o.exposure() for o in open_),
-            certificate=self._certificate(group),
-            mean_loss_interval=tally.mean_loss_interval(),
-            negative_c=tally.negative,
-            notes=(*notes, *tally.notes()),
-            groups=groups or {},
-        )
+        return statement_of(self)
 
     @property
     def open_forecasts(self) -> list[Forecast]:
@@ -290,27 +280,8 @@ class InsuredForecaster:
 
     def _least(self, capital: float) -> float:
         """The least c (one-sided: ask) at which a forecast cannot lose more than is left of the capital."""
-        left = max(0.0, capital - self._tally.total - self._book.potential) / len(self.corrections)
+        left = max(0.0, capital - self._tally.total - sum(self._book.all.potential)) / len(self.corrections)
         return 1.0 - left / self.max_stake if self.one_sided else 0.5 - left / (2 * self.max_stake)
-
-    def _certificate(self, group: Name | None = None) -> Certificate:
-        one, book = self.corrections[0], self._book
-        apart = isinstance(one, Grouped)
-        if isinstance(one, Grouped) and group is None:
-            names = book.groups if one.groups is None else one.groups
-            found = together([self._certificate(name) for name in names], fixed=one.groups is not None)
-        else:
-            kept = book.groups.get(group, Exposure()) if apart and group is not None else book.all
-            found = certify(
-                one.correction if isinstance(one, Grouped) else one,
-                lines=len(self.corrections),
-                max_stake=self.max_stake,
-                c_range=self.c_range,
-                honest=self.mode == "sound" and not self.one_sided,
-                open_gross=kept.late_gross,
-                exposure=kept.late_exposure if self.max_exposure is None else self.max_exposure,
-            )
-        return found if self.capital is None or group is not None else guarded(found, self.capital)
 
     def _find(self, forecast: Forecast | SupportsIndex) -> OpenForecast:
         number: Any = forecast.id if isinstance(forecast, Forecast) else forecast

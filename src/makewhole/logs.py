@@ -75,11 +75,21 @@ class Log:
 
     def _numbered(self, name: str) -> Floats:
         """A group column as numbers into `group_names`, NaN where it has a gap."""
-        codes, values = number_values(self.frame[name])
         prefix = f"{self.names[name]}=" if len(self.groups) > 1 else ""
-        first = len(self.group_names)
-        self.group_names += [v if type(v) in (int, str) and not prefix else f"{prefix}{v}" for v in values]
-        return codes + first
+        known = {group: float(k) for k, group in enumerate(self.group_names)}
+        series, codes = self.frame[name], np.full(self.rows, np.nan)
+        for row, (value, gap) in enumerate(zip(series.to_list(), series.is_null().to_list(), strict=True)):
+            if gap or value != value:  # NaN is no group
+                continue
+            if isinstance(value, float) and value.is_integer():  # whole numbers with a gap among them
+                value = int(value)
+            label = value if type(value) in (int, str) and not prefix else f"{prefix}{value}"
+            codes[row] = known.setdefault(label, float(len(known)))
+        self.group_names = list(known)
+        return codes
+
+    def _group_labels(self, codes: Floats) -> Any:
+        return np.array([str(self.group_names[int(code)]) for code in codes], dtype=object)
 
     def c_range(self) -> tuple[float, float]:
         """Where ĉ lies, in this log."""
@@ -149,7 +159,8 @@ class Log:
         same = [("mu", mu), ("outcome", y), ("c_hat", width), *zip(self.groups, codes, strict=True)]
         for name, column in same:
             differs = column != column[first][forecast]
-            self._reject(name, place, column, differs, "must be the same in all rows of an event")
+            shown = column if name not in self.groups else self._group_labels(column)
+            self._reject(name, place, shown, differs, "must be the same in all rows of an event")
         net: Any = np.bincount(forecast, weights=b, minlength=len(first))
         gross: Any = np.bincount(forecast, weights=np.abs(b), minlength=len(first))
         groups = np.stack(codes, axis=1)[first].astype(np.int64) if codes else None
@@ -209,16 +220,6 @@ def _floats(series: Any) -> Floats:
 
     wanted = series if series.dtype == nw.Float64 else series.cast(nw.Float64)
     return np.asarray(wanted.to_numpy(), dtype=np.float64)
-
-
-def number_values(series: Any) -> tuple[Floats, list[Any]]:
-    """Number a column's values in order of appearance, NaN where it has a gap; and the values."""
-    known: dict[Any, float] = {}
-    codes = np.full(len(series), np.nan)
-    for row, value in enumerate(series.to_list()):
-        if value is not None and value == value:  # NaN is no group
-            codes[row] = known.setdefault(value, float(len(known)))
-    return codes, list(known)
 
 
 def _is_boolean(series: Any) -> bool:

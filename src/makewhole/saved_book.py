@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from makewhole import arguments, corrections
-from makewhole.books import Exposure, read_open
+from makewhole.books import Exposure, OpenForecast, read_open
+from makewhole.corrections.base import Stepped
 from makewhole.corrections.members import read_names
 from makewhole.tallies import Tally
 
@@ -28,9 +29,9 @@ def content_of(forecaster: Any) -> dict[str, Any]:
         "open": [entry.to_plain(keep_x=f.base is not None) for entry in f._book.open.values()],
         "next": f._next,
         "tally": f._tally.to_plain(),
-        "late": [f._book.all.late_exposure, f._book.all.late_gross],
+        "late": [f._book.all.late_open, f._book.all.late_potential],
         "groups": [
-            [name, f._of(name).to_plain(), [kept.late_exposure, kept.late_gross]]
+            [name, f._of(name).to_plain(), [kept.late_open, kept.late_potential]]
             for name, kept in f._book.groups.items()
         ],
     }
@@ -47,25 +48,52 @@ def restored(kind: Any, content: dict[str, Any], base: Any, correction: Any) -> 
     if content["base"] and base is None:
         raise ValueError("pass base=: this forecaster was saved with one, and it is saved by its owner")
     settings = content["settings"]
+    if len(found) != (settings["classes"] or 1):
+        raise ValueError(f"there must be {settings['classes'] or 1} corrections; got {len(found)}")
+    if any(hasattr(one, "resembles") and not one.resembles(found[0]) for one in found):
+        raise ValueError(f"all classes must have a correction of the same kind; got {found!r}")
     made = kind(base, found[0], **(settings | {"c_range": tuple(settings["c_range"])}))
-    if len(found) != len(made.corrections):
-        raise ValueError(f"there must be {len(made.corrections)} corrections; got {len(found)}")
-    made.corrections = found
+    made.corrections = [_in_mode(one, made) for one in found]
     made._next = arguments.whole("next", content["next"], least=0)
     for number, entry in read_open(
         content["open"], made._next, made.classes, made.one_sided, made.max_stake
     ).items():
+        _check_open(entry, made)
         made._book.enter(number, entry)
     made._tally = Tally.from_plain(content["tally"])
-    made._book.all.late_exposure, made._book.all.late_gross = _late(content["late"])
+    _read_late(made._book.all, content["late"])
     for name, tally, late in content["groups"]:
         (name,) = read_names("groups", [name])
         made._tallies[name] = Tally.from_plain(tally)
-        kept = made._book.groups.setdefault(name, Exposure())
-        kept.late_exposure, kept.late_gross = _late(late)
+        _read_late(made._book.of(name), late)
     return made
 
 
-def _late(pair: list[float]) -> list[float]:
-    found: list[float] = arguments.numbers("late", pair).tolist()
-    return found
+def _read_late(kept: Exposure, saved: list[Any]) -> None:
+    kept.late_open = arguments.whole("late", saved[0], least=0)
+    potential = arguments.numbers("late", saved[1])
+    if potential.shape != (len(kept.potential),) or (potential < 0).any():
+        raise ValueError(f"late must hold {len(kept.potential)} numbers, none negative; got {saved[1]!r}")
+    kept.late_potential = potential.tolist()
+
+
+def _in_mode(correction: Any, forecaster: Any) -> Any:
+    """With the floor that the mode wants, whatever the file says."""
+    if not isinstance(correction, (corrections.Reserve, corrections.Grouped)):
+        return correction
+    return correction.in_mode(forecaster.mode, forecaster.one_sided, forecaster.c_range)
+
+
+def _check_open(entry: OpenForecast, f: Any) -> None:
+    """What this forecaster cannot have published, it did not."""
+    if f._grouped:
+        f.corrections[0].checked(entry.groups)
+    for (_, c, _, proposal, inner), corrector in zip(entry.lines, f.corrections, strict=True):
+        if f.mode == "sound" and not 0 <= c <= 0.5:
+            raise ValueError(f"c must lie in [0, 0.5] in sound mode; got {c}")
+        one = getattr(corrector, "correction", corrector)
+        if (inner is None) != (getattr(one, "over", None) is None):
+            raise ValueError("an open forecast must have been made with the corrections in the file")
+        for owner, made in ((one, proposal), (getattr(one, "over", None), inner and inner[1])):
+            if isinstance(owner, Stepped) and made is not None:
+                owner.check(made)

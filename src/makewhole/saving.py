@@ -101,5 +101,7 @@ def decode(value: Any, named: Mapping[str, Any]) -> Any:
         return named[value["named"]](*(decode(v, named) for v in value["fields"]))
     if "dict" in value:
         return {decode(k, named): decode(v, named) for k, v in value["dict"]}
-    kind, items = next(iter(value.items()))
+    kind, items = next(iter(value.items()), ("", []))
+    if kind not in ("list", "tuple") or not isinstance(items, list):
+        raise ValueError(f"features must be numbers, text, lists, tuples, dicts or arrays; got {value!r}")
     return (tuple if kind == "tuple" else list)(decode(v, named) for v in items)

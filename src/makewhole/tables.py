@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from makewhole.arguments import SUM_TOLERANCE, Floats
+from makewhole.frames import open_native
 
 # Predicates that share a pass over the data: it has at most 2⁶ times as many cells.
 _TOGETHER = 6
@@ -64,12 +65,7 @@ def open_frame(frame: Any) -> Any:
     """The frame as narwhals knows it; a polars frame is made lazy, for its engine plans better than we do."""
     import narwhals as nw
 
-    try:
-        wrapped = nw.from_native(frame)
-    except TypeError:
-        raise TypeError(
-            f"frame must be a dataframe that narwhals knows; got {type(frame).__name__}"
-        ) from None
+    wrapped = open_native(frame)
     return (
         wrapped.lazy()
         if isinstance(wrapped, nw.DataFrame) and wrapped.implementation.is_polars()

@@ -70,11 +70,15 @@ class Stepped:
             raise ValueError(f"weight must lie in [0, 1]; got {weight!r}")
         if not -np.inf < target < np.inf:
             raise ValueError(f"target must be finite; got {target!r}")
+        self.check(proposal)
+        if weight:
+            self._observe(self._values, self._marks, proposal, target, weight)
+
+    def check(self, proposal: Proposal) -> None:
+        """Raise a ValueError unless the proposal may have been this correction's."""
         _, cell, split = proposal
         if not 0 <= cell < self._cells - split:
             raise ValueError(f"proposal must come from this correction; got cell {cell} of {self._cells}")
-        if weight:
-            self._observe(self._values, self._marks, proposal, target, weight)
 
     def state(self) -> dict[str, Any]:
         """Everything it has learned and was told, as plain data."""
@@ -84,6 +88,10 @@ class Stepped:
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Continue where `state()` was taken."""
         raise NotImplementedError
+
+    def resembles(self, other: object) -> bool:
+        """Whether the other was made with the same settings, whatever each has learned."""
+        return type(self) is type(other) and repr(self) == repr(other)
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other) or not isinstance(other, Stepped):

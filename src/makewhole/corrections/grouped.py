@@ -42,7 +42,10 @@ class Grouped:
     grouped = True
 
     def __init__(self, correction: Stepped, groups: Iterable[Name] | None = None) -> None:
-        if not isinstance(correction, Stepped) or getattr(correction, "grouped", False):
+        from makewhole.corrections import by_name, name_of
+
+        ours = isinstance(correction, Stepped) and by_name(name_of(correction)) is type(correction)
+        if not ours or getattr(correction, "grouped", False):
             raise TypeError(
                 f"correction must be one of makewhole's for a single book, to be copied; got {correction!r}"
             )
@@ -55,6 +58,12 @@ class Grouped:
     def __repr__(self) -> str:
         fixed = "" if self.groups is None else f", groups={list(self.groups)!r}"
         return f"Grouped({self.correction!r}{fixed})"
+
+    def resembles(self, other: object) -> bool:
+        """Whether the other is of the same groups and the same correction."""
+        if not isinstance(other, Grouped):
+            return False
+        return self.groups == other.groups and self.correction.resembles(other.correction)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Grouped) and vars(self) == vars(other)
@@ -81,6 +90,23 @@ class Grouped:
                 for name, one in twin.by_group.items()
                 if isinstance(one, Reserve)
             }
+        return twin
+
+    def begun(self) -> Self:
+        """The same at the start of a book of its own."""
+        twin = copy.deepcopy(self)
+        if isinstance(twin.correction, Reserve):
+            twin.correction = twin.correction.begun()
+            twin.by_group = {
+                name: one.begun() for name, one in twin.by_group.items() if isinstance(one, Reserve)
+            }
+        return twin
+
+    def glimpse(self, groups: tuple[Name, ...]) -> Self:
+        """The same with this group alone, to look at what it would say."""
+        (name,) = self.checked(groups)
+        twin = copy.copy(self)
+        twin.by_group = {name: copy.deepcopy(self.by_group.get(name, self.correction))}
         return twin
 
     def checked(self, groups: tuple[Name, ...]) -> tuple[Name, ...]:
@@ -128,5 +154,8 @@ class Grouped:
             raise ValueError(f"type must be one of makewhole's corrections; got {state['type']!r}")
         made = cls(kind.from_state(state["correction"]), state["groups"])
         for name, one in state["by_group"]:
-            made.by_group[made.checked(read_names("groups", [name]))[0]] = kind.from_state(one)
+            member = kind.from_state(one)
+            if not member.resembles(made.correction):
+                raise ValueError(f"every group must have a copy of {made.correction!r}; got {member!r}")
+            made.by_group[made.checked(read_names("groups", [name]))[0]] = member
         return made

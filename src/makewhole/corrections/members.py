@@ -16,7 +16,8 @@ def read_names(argument: str, given: Any) -> tuple[Name, ...]:
         return ()
     if isinstance(given, (str, int, np.integer)):
         given = (given,)
-    if not isinstance(given, Iterable):
+    flat = not isinstance(given, np.ndarray) or given.ndim == 1
+    if not isinstance(given, Iterable) or isinstance(given, (bytes, bytearray)) or not flat:
         raise TypeError(f"{argument} must be a name or several, text or whole numbers; got {given!r}")
     names: dict[Name, None] = {}
     for name in given:

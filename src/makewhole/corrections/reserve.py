@@ -128,6 +128,20 @@ class Reserve(Stepped):
             raise ValueError("a reserve over another correction needs mode='sound', and stakes of both signs")
         return self.for_sound(c_range) if mode == "sound" and not one_sided else self
 
+    def begun(self) -> Self:
+        """The same at the start of a book of its own: what it learned elsewhere is where this one begins."""
+        twin = copy.deepcopy(self)
+        if not self.grouped:
+            twin.start = twin._values[0]
+        return twin
+
+    def resembles(self, other: object) -> bool:
+        """Whether the other was made with the same settings, wherever each began."""
+        if type(self) is not type(other) or not isinstance(other, Reserve):
+            return False
+        mine, theirs = (repr((r.rate, r.over, r.grouped)) for r in (self, other))
+        return mine == theirs
+
     def for_sound(self, c_range: tuple[float, float]) -> Self:
         """The same as Theorem B wants it: a rate of at most ½, and λ no lower than −c₊."""
         if self.rate > 0.5:

@@ -1,0 +1,83 @@
+"""Where a forecaster stands: its statement, its certificates, and what they leave room for."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from makewhole.books import Exposure, OpenForecast
+from makewhole.certificates import Certificate, certify, guarded, together
+from makewhole.corrections import Grouped
+from makewhole.corrections.members import Name
+from makewhole.statements import Statement
+from makewhole.tallies import Tally
+
+
+def statement_of(forecaster: Any) -> Statement:
+    """All of it, and of each group."""
+    exposed: dict[Name | None, float] = {}
+    for entry in forecaster._book.open.values():
+        for name in (None, *entry.groups):
+            exposed[name] = exposed.get(name, 0.0) + entry.exposure()
+    groups = {name: _stated(forecaster, name, exposed.get(name, 0.0), {}) for name in forecaster._book.groups}
+    return _stated(forecaster, None, exposed.get(None, 0.0), groups)
+
+
+def _stated(f: Any, group: Name | None, exposure: float, groups: dict[Name, Statement]) -> Statement:
+    notes = []
+    if not all(c.covers(f.c_range) for c in f.corrections if hasattr(c, "covers")):
+        needed = f"[{-1 - f.c_range[1]:g}, {1 - f.c_range[0]:g}]"
+        notes.append(f"the correction's range is narrower than {needed}: no guarantee")
+    tally: Tally = f._tally if group is None else f._of(group)
+    return Statement(
+        correction=repr(f.corrections[0]),
+        max_stake=f.max_stake,
+        rounds=tally.rounds,
+        open=(f._book.all if group is None else f._book.of(group)).open,
+        voided=tally.voided,
+        bets=tally.bets,
+        turnover=tally.turnover,
+        total_loss=tally.total,
+        open_exposure=exposure,
+        certificate=certificate_of(f, group),
+        mean_loss_interval=tally.mean_loss_interval(),
+        negative_c=tally.negative,
+        notes=(*notes, *tally.notes()),
+        groups=groups,
+    )
+
+
+def certificate_of(f: Any, group: Name | None = None) -> Certificate:
+    """What can be lost at worst, in all or to a group."""
+    one, book = f.corrections[0], f._book
+    apart = isinstance(one, Grouped)
+    if apart and group is None:
+        names = book.groups if one.groups is None else one.groups
+        found = together([certificate_of(f, name) for name in names], fixed=one.groups is not None)
+    else:
+        kept = book.groups.get(group, Exposure(book.lines)) if apart else book.all
+        found = certify(
+            [c.by_group.get(group, c.correction) for c in f.corrections] if apart else f.corrections,
+            max_stake=f.max_stake,
+            c_range=f.c_range,
+            rules=(f.one_sided, f.mode == "sound"),
+            late=(kept.late_open, sum(kept.late_potential)),
+            max_exposure=f.max_exposure,
+        )
+    return found if f.capital is None or group is not None else guarded(found, f.capital)
+
+
+def limits_of(f: Any, open_: OpenForecast, most: float) -> list[tuple[float, str]]:
+    """What open bets may be able to lose, all and each group's: the cap, and what the certificate leaves.
+
+    A stake on a fresh forecast never meets the second: where the bound is used up, c leaves nothing to win.
+    But a stake may come long after its forecast, at a price that is no longer right.
+    """
+    apart = isinstance(f.corrections[0], Grouped)
+    limits = []
+    for name in (None, *open_.groups):
+        bound = None if apart and name is None else certificate_of(f, name).bound
+        lost = (f._tally if name is None else f._of(name)).total
+        left = math.inf if bound is None else bound - lost
+        limits.append((most, "max_exposure is") if most <= left else (left, "the certificate leaves"))
+    return limits
