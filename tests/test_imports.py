@@ -96,7 +96,16 @@ def test_every_public_name_is_there_and_documented_with_an_example() -> None:
         thing = getattr(mw, name)
         assert thing.__doc__, name
     examples = [n for n in mw.__all__ if callable(getattr(mw, n)) and ">>>" in (getattr(mw, n).__doc__ or "")]
-    records = {"BacktestResult", "Certificate", "Correction", "Plan", "Proposal", "Record", "Statement"}
+    records = {
+        "AuditReport",
+        "BacktestResult",
+        "Certificate",
+        "Correction",
+        "Plan",
+        "Proposal",
+        "Record",
+        "Statement",
+    }
     refusals = {"ConservationError", "ForecastClosed", "Refusal", "StakeRefused", "UnknownForecast"}
     functions = {n for n in mw.__all__ if callable(getattr(mw, n))}
     assert functions - set(examples) <= records | refusals

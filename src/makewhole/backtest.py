@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -14,12 +13,10 @@ from makewhole import arguments, frames
 from makewhole.arguments import Floats
 from makewhole.certificates import Certificate, certify, together
 from makewhole.corrections import Correction, DeterministicSwap, Reserve
-from makewhole.corrections._kernels import compiled_replay, make_replay
-from makewhole.corrections.base import Stepped
 from makewhole.corrections.grouped import Grouped
 from makewhole.corrections.members import Name
-from makewhole.jit import call
 from makewhole.logs import CHUNK, Chunk, Log
+from makewhole.replays import Player, compilable
 
 CURVE_POINTS = 2000
 
@@ -179,7 +176,7 @@ def backtest(
         c_range = log.c_range()
         correction = correction.in_mode(mode, one_sided, c_range).begun()
     one: Any = correction.correction if isinstance(correction, Grouped) else correction
-    if (getattr(one, "over", None) or getattr(one, "grouped", False)) and _compilable(one) is None:
+    if (getattr(one, "over", None) or getattr(one, "grouped", False)) and compilable(one) is None:
         raise TypeError(
             f"a reserve with its own ways cannot be replayed over another, or for groups; got {one!r}"
         )
@@ -229,46 +226,6 @@ def _check_groups(correction: Correction, columns: list[str]) -> None:
         )
 
 
-class _Player:
-    """A correction in a loop: compiled if it is one of ours, else plain."""
-
-    def __init__(self, correction: Correction) -> None:
-        self.correction = correction
-        self.stepped = _compilable(correction)
-        self.over: Stepped | None = getattr(self.stepped, "over", None)
-        nothing = (np.zeros(0), np.zeros(0, np.int64))
-        self.memory: Any = self.stepped.arrays() if self.stepped else nothing
-        self.memory += nothing if self.over is None else self.over.arrays()
-        self._replay = self._loop()
-
-    def _loop(self) -> Callable[..., None]:
-        if self.stepped is not None:
-            inner = None if self.over is None else (self.over._propose, self.over._observe)
-            compiled = compiled_replay(self.stepped._propose, self.stepped._observe, inner)
-            return functools.partial(call, compiled)
-        correction = self.correction
-
-        def propose(*_: Any) -> tuple[float, Any]:
-            proposal = correction.propose()
-            return proposal.lam, proposal
-
-        def observe(_: Any, __: Any, proposal: tuple[float, Any], target: float, weight: float) -> None:
-            correction.observe(proposal[1], target, weight)
-
-        return make_replay(propose, observe)
-
-    def replay(self, columns: tuple[Floats, ...], *settings: Any) -> None:
-        given: Any = columns if self.stepped else tuple(column.tolist() for column in columns)
-        self._replay(self.memory, given, *settings)
-
-    def finish(self) -> None:
-        """Let the correction have what the loop has learned."""
-        if self.stepped is not None:
-            self.stepped.adopt(self.memory[:2])
-        if self.over is not None:
-            self.over.adopt(self.memory[2:])
-
-
 class _Run:
     """The loop's memory and what comes out of it."""
 
@@ -277,18 +234,18 @@ class _Run:
     ) -> None:
         self.correction, self.cap, self.rules = correction, cap, rules
         names = tuple(log.group_names)
-        self.players: list[_Player] = []
+        self.players: list[Player] = []
         if isinstance(correction, Grouped):
-            self.players = [_Player(correction.member((name,))) for name in names]
+            self.players = [Player(correction.member((name,))) for name in names]
         else:
             if names and isinstance(correction, Reserve):
                 correction.member(names)
                 self.places = np.array([correction.place(name) for name in names])
-            self.players = [_Player(correction)]
+            self.players = [Player(correction)]
         self.apart, self.overlapping = isinstance(correction, Grouped), bool(names)
         self.by_group = np.zeros((4, len(names)))  # rounds, turnover, loss, c
-        self.total, self.turnover, self.c_sum = np.zeros(1), 0.0, 0.0
-        self.rounds = self.negative = 0
+        self.totals, self.turnover = np.zeros(3), 0.0  # the loss, the sum of c, how often it was below 0
+        self.rounds = 0
         self.traced = trace or bool(names)
         self.out = tuple(np.empty(CHUNK) for _ in range(5))
         moments = np.arange(1, CURVE_POINTS) * (log.rounds / (CURVE_POINTS - 1))
@@ -307,14 +264,12 @@ class _Run:
         else:
             if self.overlapping:
                 self._turn_to_members(chunk.groups)
-            self.players[0].replay(chunk.columns, self.rules, self.cap, self.total, out)
+            self.players[0].replay(chunk.columns, self.rules, self.cap, self.totals, out)
         if not size:
             return
         c, lam, total, mu, loss = out
         gross = chunk.columns[4]
         self.turnover += float(gross.sum())
-        self.c_sum += float(c.sum())
-        self.negative += int(np.count_nonzero(c < 0))
         for codes in [] if chunk.groups is None else chunk.groups.T:
             for row, what in enumerate((np.ones(size), gross, loss, c)):
                 self.by_group[row] += np.bincount(codes, what, minlength=self.by_group.shape[1])
@@ -336,11 +291,13 @@ class _Run:
         for start, stop in zip([0, *ends], ends, strict=False):
             player, part = self.players[codes[order[start]]], slice(start, stop)
             there = tuple(column[part] for column in done)
-            player.replay(tuple(c[part] for c in columns), self.rules, self.cap, np.zeros(1), there)
+            own = np.zeros(3)
+            player.replay(tuple(c[part] for c in columns), self.rules, self.cap, own, there)
+            self.totals[1:] += own[1:]
         for column, sorted_ in zip(out, done, strict=True):
             column[order] = sorted_
-        out[2][:] = np.cumsum(np.concatenate([self.total, out[4]]))[1:]
-        self.total[:] = out[2][-1:] if len(order) else self.total
+        out[2][:] = np.cumsum(np.concatenate([self.totals[:1], out[4]]))[1:]
+        self.totals[:1] = out[2][-1:] if len(order) else self.totals[:1]
 
     def _turn_to_members(self, groups: Any) -> None:
         """Write down which weights the coming forecasts add up: everyone's, and those of their groups."""
@@ -377,9 +334,9 @@ class _Run:
             missing=log.missing,
             rounds=self.rounds,
             turnover=self.turnover,
-            total_loss=float(self.total[0]),
-            negative_c=self.negative,
-            mean_c=self.c_sum / self.rounds if self.rounds else 0.0,
+            total_loss=float(self.totals[0]),
+            negative_c=int(self.totals[2]),
+            mean_c=float(self.totals[1]) / self.rounds if self.rounds else 0.0,
             curve=curve,
             trace=self.trace,
             certificate=certificate,
@@ -388,12 +345,3 @@ class _Run:
                 for name, n, turned, lost, c in zip(log.group_names, *self.by_group, strict=True)
             },
         )
-
-
-def _compilable(correction: Correction) -> Stepped | None:
-    """One of ours, unless a subclass has its own way of proposing or observing."""
-    if not isinstance(correction, Stepped):
-        return None
-    kind: Any = type(correction)
-    own = kind.propose is not Stepped.propose or kind.observe is not Stepped.observe
-    return None if own else correction

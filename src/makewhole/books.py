@@ -204,6 +204,9 @@ class Book:
     def leave(self, entry: OpenForecast) -> None:
         """Close a forecast."""
         del self.open[entry.forecast.id]  # type: ignore[arg-type]  # what is open has a number
+        if entry.room is None and not self.capped and not entry.groups:  # nothing was counted
+            self.all.open -= 1
+            return
         for scope in self.scopes(entry):
             scope.leave(entry.tracked, entry.room)
 

@@ -211,7 +211,7 @@ class InsuredForecaster:
             raise ConservationError(f"payments add up to {sum(payments)!r}, the loss is {loss!r}")
         if self.base is not None:
             self._teach(self.base, open_, y)
-        correctors = self._members(self.corrections, open_.groups)
+        correctors = self._members(self.corrections, open_.groups) if self._grouped else self.corrections
         self._correct(correctors, lessons)
         for reserve, (proposal, target, weight) in zip(correctors, inner_lessons, strict=False):
             reserve.over.observe(proposal, target, weight)  # type: ignore[attr-defined]  # a reserve over it
@@ -245,7 +245,8 @@ class InsuredForecaster:
     ) -> tuple[Forecast, tuple[float, ...], list[Line]]:
         """Ask the base, then the corrections, and put the two together. Only the corrections move."""
         mus, widths = ask(self.base, self.classes, self.c_range, said)
-        correctors = self._members(correctors, groups)
+        if self._grouped:
+            correctors = self._members(correctors, groups)
         lines, least = [], 0.0 if self.capital is None else self._least(self.capital)
         for corrector, mu_hat, width in zip(correctors, mus, widths, strict=True):
             proposal, inner, refined = corrector.propose(), None, width
@@ -271,8 +272,6 @@ class InsuredForecaster:
 
     def _members(self, correctors: list[Correction], groups: tuple[Name, ...]) -> list[Correction]:
         """The corrections of a forecast that belongs to these groups."""
-        if not self._grouped:
-            return correctors
         return [corrector.member(groups) for corrector in correctors]  # type: ignore[attr-defined]  # grouped
 
     def _of(self, group: Name) -> Tally:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
@@ -20,20 +19,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from makewhole import arguments, bounds, frames
+from makewhole import arguments, frames
 from makewhole.arguments import Floats
+from makewhole.recalibration import METHODS, Settings
 from makewhole.soundness import audit
-
-_METHODS = ("histogram", "isotonic", "multicalibration")
-
-
-class Patch(NamedTuple):
-    """Where a multicalibrated forecast is moved, and by how much: a bin, everyone's or one group's."""
-
-    group: str | None
-    label: str | None
-    bin: int
-    shift: float
 
 
 class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
@@ -193,8 +182,8 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         return validate_data(self, X, reset=reset, **options)
 
     def _check_settings(self) -> None:
-        if self.method not in _METHODS:
-            raise ValueError(f"method must be one of {', '.join(_METHODS)}; got {self.method!r}")
+        if self.method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}")
         if self.c != "auto" and not 0 <= float(arguments.numbers("c", self.c)) <= 1:
             raise ValueError(f"c must be 'auto' or lie in [0, 1]; got {self.c!r}")
         arguments.whole("bins", self.bins, least=1)
@@ -235,8 +224,9 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         return {str(name): np.asarray(values).astype(str) for name, values in given.items()}
 
     def _maps(self, raw: Floats, outcome: Any, labels: dict[str, Any]) -> list[Any]:
+        settings = Settings(self.bins, self.confidence, self.max_patches)
         return [
-            _MAKERS[self.method](self)(p, (outcome == k + (raw.shape[1] == 1)).astype(np.float64), labels)
+            METHODS[self.method](p, (outcome == k + (raw.shape[1] == 1)).astype(np.float64), labels, settings)
             for k, p in enumerate(raw.T)
         ]
 
@@ -305,104 +295,3 @@ def _apply(maps: list[Any], raw: Floats, labels: dict[str, Any]) -> Floats:
     total = mended.sum(axis=1, keepdims=True)
     even = np.full_like(mended, 1 / mended.shape[1])
     return np.where(total > 0, mended / np.where(total > 0, total, 1.0), even)
-
-
-# --- the three ways: from forecasts and outcomes to a map from forecasts to forecasts --------------------
-
-
-def _fit_histogram(settings: SoundClassifier) -> Callable[..., Any]:
-    def fit(p: Floats, y: Floats, labels: dict[str, Any]) -> Any:
-        edges = np.unique(np.quantile(p, np.linspace(0, 1, settings.bins + 1)[1:-1]))
-        place = np.searchsorted(edges, p, side="right")
-        rows = np.bincount(place, minlength=len(edges) + 1)
-        happened = np.bincount(place, y, minlength=len(edges) + 1) / np.maximum(rows, 1)
-        return _Histogram(edges, np.where(rows > 0, happened, y.mean()))
-
-    return fit
-
-
-class _Histogram(NamedTuple):
-    edges: Floats
-    happened: Floats
-
-    def __call__(self, p: Floats, labels: dict[str, Any]) -> Floats:
-        found: Floats = self.happened[np.searchsorted(self.edges, p, side="right")]
-        return found
-
-
-def _fit_isotonic(settings: SoundClassifier) -> Callable[..., Any]:
-    def fit(p: Floats, y: Floats, labels: dict[str, Any]) -> Any:
-        return _Isotonic(IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(p, y))
-
-    return fit
-
-
-class _Isotonic(NamedTuple):
-    regression: Any
-
-    def __call__(self, p: Floats, labels: dict[str, Any]) -> Floats:
-        found: Floats = self.regression.predict(p)
-        return found
-
-
-def _fit_patches(settings: SoundClassifier) -> Callable[..., Any]:
-    def fit(p: Floats, y: Floats, labels: dict[str, Any]) -> Any:
-        codes = {name: np.unique(values, return_inverse=True) for name, values in labels.items()}
-        start = _fit_isotonic(settings)(p, y, labels)
-        said, patches = start(p, labels), list[Patch]()
-        while len(patches) < settings.max_patches:
-            found = _worst_cell(said, y, codes, settings.bins, settings.confidence)
-            if found is None:
-                break
-            patches.append(found)
-            said = _patched(said, found, labels, settings.bins)
-        return _Patched(start, tuple(patches), settings.bins)
-
-    return fit
-
-
-class _Patched(NamedTuple):
-    start: _Isotonic
-    patches: tuple[Patch, ...]
-    bins: int
-
-    def __call__(self, p: Floats, labels: dict[str, Any]) -> Floats:
-        p = self.start(p, labels)
-        for patch in self.patches:
-            p = _patched(p, patch, labels, self.bins)
-        return p
-
-
-def _patched(p: Floats, patch: Patch, labels: dict[str, Any], bins: int) -> Floats:
-    inside = np.minimum((p * bins).astype(np.int64), bins - 1) == patch.bin
-    if patch.group is not None:
-        inside &= labels[patch.group] == patch.label
-    return np.where(inside, np.clip(p + patch.shift, 0.0, 1.0), p)
-
-
-def _worst_cell(said: Floats, y: Floats, codes: dict[str, Any], bins: int, confidence: float) -> Patch | None:
-    """Of the cells whose gap, looked at alone, is more than chance, the one that costs most in all."""
-    place = np.minimum((said * bins).astype(np.int64), bins - 1)
-    sets: list[tuple[str | None, Any, Any]] = [(None, np.array([None]), place)]
-    sets += [(name, values, code * bins + place) for name, (values, code) in codes.items()]
-    found = []
-    for name, values, at in sets:
-        size = len(values) * bins
-        rows = np.bincount(at, minlength=size).astype(np.float64)
-        found.append((name, values, rows, np.bincount(at, y, size), np.bincount(at, said, size)))
-    # Stricter than the audit, which allows for how many cells it looks at: what is left over here must not
-    # add up to something there, on more data.
-    limit = np.log(2 / (1 - confidence))
-    worst, cost = None, 0.0
-    for name, values, rows, happened, total in found:
-        mean, mu = happened / np.maximum(rows, 1), np.clip(total / np.maximum(rows, 1), 0.0, 1.0)
-        refuted = rows * bounds.divergence(mean, mu) > limit
-        lost = np.where(refuted, np.abs(happened - total), 0.0)
-        k = int(np.argmax(lost))
-        if lost[k] > cost:
-            label = None if name is None else str(values[k // bins])
-            worst, cost = Patch(name, label, k % bins, float(mean[k] - mu[k])), float(lost[k])
-    return worst
-
-
-_MAKERS = {"histogram": _fit_histogram, "isotonic": _fit_isotonic, "multicalibration": _fit_patches}

@@ -300,7 +300,7 @@ def make_replay(
         mu_hat, c_hat, outcome, net, gross = columns
         c_out, lam_out, total_out, mu_out, loss_out = out  # the last two are empty where nobody asked
         traced = len(mu_out) > 0
-        total = totals[0]
+        total, c_sum, negative = totals[0], totals[1], totals[2]
         for t in range(len(mu_hat)):
             inner = inner_propose(inner_values, inner_marks)
             proposal = propose(values, marks)
@@ -310,12 +310,14 @@ def make_replay(
             loss, target, weight = balance(mu, c, origin, outcome[t], net[t], gross[t], max_stake)
             total += loss
             c_out[t], lam_out[t], total_out[t] = c, lam, total
+            c_sum += c
+            negative += 1.0 if c < 0.0 else 0.0
             if traced:
                 mu_out[t], loss_out[t] = mu, loss
             if weight > 0.0:
                 observe(values, marks, proposal, target, weight)
                 inner_observe(inner_values, inner_marks, inner, target + origin - c_hat[t], weight)
-        totals[0] = total
+        totals[0], totals[1], totals[2] = total, c_sum, negative
 
     return replay
 
