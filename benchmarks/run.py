@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import bench_audit
 import bench_backtest
 import bench_corrections
 import bench_import
@@ -14,7 +15,7 @@ from timing import print_rows
 def main() -> int:
     """Run all of them."""
     met = True
-    for module in (bench_import, bench_corrections, bench_two_layer, bench_backtest):
+    for module in (bench_import, bench_corrections, bench_two_layer, bench_backtest, bench_audit):
         print(f"\n{(module.__doc__ or '').splitlines()[0]}\n")
         met &= print_rows(module.rows())
     return 0 if met else 1

@@ -1,12 +1,16 @@
 """Figures are drawn, labelled, and the same to the pixel."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from matplotlib.figure import Figure
+from sklearn.linear_model import LogisticRegression
 
 import makewhole as mw
+from test_soundness import classes_of, table_of
 
 
 def results() -> dict[str, mw.BacktestResult]:
@@ -37,3 +41,79 @@ def test_the_same_run_gives_the_same_pixels(tmp_path: Path) -> None:
     for path in paths:
         mw.plots.LossDisplay.from_results(results()).figure_.savefig(path, metadata={"Software": None})
     assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_a_certificate_is_drawn_where_there_is_one() -> None:
+    draw = np.random.default_rng(0)
+    y, p, b = draw.integers(0, 2, 500), draw.uniform(size=500), draw.normal(size=500)
+    display = mw.plots.LossDisplay.from_predictions(
+        y, p, b, correction=mw.Reserve(0.1), mode="sound", max_stake=5
+    )
+    labels = [line.get_label() for line in display.ax_.get_lines()]
+    assert "Reserve: at most 25 in all" in labels
+    curve, bound = (display.ax_.get_lines()[k].get_ydata() for k in (0, 1))
+    assert np.all(np.asarray(curve) <= np.asarray(bound) + 1e-12)
+    model = LogisticRegression().fit(p[:, None], y)
+    drawn = mw.plots.LossDisplay.from_estimator(model, p[:, None], y, b, correction=mw.NoCorrection())
+    assert len(drawn.curves) == 1
+
+
+def test_reliability_shows_bins_bounds_band_and_the_best_bet() -> None:
+    report = mw.audit(table_of(8000, 0, 0.1), c=0.02, groups="g")
+    display = mw.plots.ReliabilityDisplay.from_report(report)
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert legend[:2] == ["the band of c", "a bin, by rows"]
+    assert legend[2].startswith("best bet: yes, wins at least 0.0")
+    points = display.ax_.collections[-2].get_offsets()
+    assert len(points) == 15
+    group = mw.plots.ReliabilityDisplay.from_report(report, group="g", value="a")
+    assert group.ax_.get_title() == "g=a"
+    calm = mw.plots.ReliabilityDisplay.from_report(mw.audit(table_of(2000, 0)))
+    assert len(calm.ax_.get_legend().get_texts()) == 1  # no band, and no bet to mark
+    with pytest.raises(ValueError, match="the report has no cells for group='nowhere'"):
+        mw.plots.ReliabilityDisplay.from_report(report, group="nowhere")
+
+
+def test_soundness_shows_the_surest_bets_first() -> None:
+    report = mw.audit(table_of(8000, 0, lambda t: -0.2 * (t["g"] == "b")), groups="g")
+    display = mw.plots.SoundnessDisplay.from_report(report, most=5)
+    labels = [tick.get_text() for tick in display.ax_.get_yticklabels()]
+    assert len(labels) == 5
+    assert labels[0].startswith("no on g=b")
+
+
+def test_displays_come_from_predictions_and_estimators_too() -> None:
+    table = table_of(1000, 1)
+    X, y = table[["mu"]].to_numpy(), np.where(table["y"] == 1, "late", "on time")
+    model = LogisticRegression().fit(X, y)
+    ax: Any = Figure().subplots()
+    for kind in (mw.plots.ReliabilityDisplay, mw.plots.SoundnessDisplay):
+        said = kind.from_estimator(model, X, y, groups={"g": table["g"]}, ax=ax)
+        assert said.ax_ is ax
+        assert set(said.report.groups["g"]) == set("abcd")
+        total = next(k for k in said.report.rows_of() if said.report.is_total(k))
+        assert said.report.table["outcome"][total] == pytest.approx(float((y == "on time").mean()))
+        again = kind.from_predictions(y == "on time", model.predict_proba(X)[:, 1])
+        assert again.report.brier == said.report.brier
+    classes = classes_of(900, 0)
+    several = mw.plots.ReliabilityDisplay.from_predictions(
+        classes["y"], classes[["p0", "p1", "p2"]], class_=2
+    )
+    assert several.ax_.get_title() == "class 2"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda k: k.from_predictions([0, 1], [0.5]), "mu must be as long as y_true, 2; got 1"),
+        (lambda k: k.from_predictions([0, 1], [0.5, 0.5], groups={"y": [1, 2]}), "groups must not be called"),
+        (lambda k: k.from_estimator(object(), [[0]], [0]), "estimator must be a fitted classifier"),
+        (
+            lambda k: k.from_estimator(LogisticRegression().fit([[0], [1]], [0, 1]), [[0]], [7]),
+            r"y must hold the estimator's classes \[0, 1\]; got 7",
+        ),
+    ],
+)
+def test_bad_input_to_displays_is_named(call: Any, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        call(mw.plots.ReliabilityDisplay)

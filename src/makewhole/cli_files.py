@@ -25,8 +25,11 @@ def scan(path: Path, columns: list[str]) -> Any:
         else:
             lazy = polars.scan_parquet(path, glob=False)
         present = set(lazy.collect_schema().names())
+        empty = not len(lazy.head(1).collect())
     except polars.exceptions.PolarsError as error:
         raise _unreadable(path, error) from None
+    if empty:
+        raise ValueError(f"FILE {str(path)!r} has a header and no rows")
     missing = [column for column in columns if column not in present]
     if missing:
         shown = ", ".join(sorted(present)[:20])
@@ -38,12 +41,9 @@ def read(path: Path, columns: list[str]) -> Any:
     """The same, read."""
     lazy, polars = scan(path, columns), need("polars")
     try:
-        frame = lazy.collect()
+        return lazy.collect()
     except polars.exceptions.PolarsError as error:
         raise _unreadable(path, error) from None
-    if not len(frame):
-        raise ValueError(f"FILE {str(path)!r} has a header and no rows")
-    return frame
 
 
 def _unreadable(path: Path, error: Exception) -> ValueError:

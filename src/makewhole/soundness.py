@@ -155,7 +155,7 @@ def _add_up(frame: Any, columns: Columns, rules: Any, bins: int, most: int, note
     passes = tables.add_up(frame, columns, rules, bins)
     first = passes[0].sums
     scores = {n: float(m.sum()) for n, m in first.items() if n in _SCORES}
-    kept = [n for n in first if n not in scores and n not in ("bad", "gone")]
+    kept = [n for n in first if n not in scores and n != "bad"]
     names, blocks = [("", "")], [{n: _fold(n, first[n]) for n in kept}]
     for found in passes:
         merged, others = tables.merge_small(found, most) if len(found.keys) == 1 else (found, 0)

@@ -85,9 +85,8 @@ def check_columns(frame: Any, numeric: Mapping[str, str], others: Iterable[str])
     for argument, column in numeric.items():
         if not (schema[column].is_numeric() or schema[column] == nw.Boolean):
             example = _first(frame.select(nw.col(column)))
-            raise TypeError(
-                f"{argument}={column!r} must be a column of numbers; got {schema[column]}, as in {example!r}"
-            )
+            shown = "" if example is None else f", as in {example!r}"
+            raise TypeError(f"{argument}={column!r} must be a column of numbers; got {schema[column]}{shown}")
 
 
 def add_up(frame: Any, columns: Columns, groups: Mapping[str, Any], bins: int) -> list[Pass]:
@@ -184,8 +183,7 @@ def _prepare(frame: Any, columns: Columns, groups: Mapping[str, Any], bins: int)
 def _gap(argument: str) -> Any:
     import narwhals as nw
 
-    null = nw.col(argument).is_null()
-    return null | nw.when(null).then(nw.lit(0.0)).otherwise(nw.col(argument)).is_nan()
+    return nw.col(argument).is_null() | nw.col(argument).is_nan()
 
 
 def _any_gap(columns: Columns) -> Any:
@@ -229,13 +227,12 @@ def _with_products(frame: Any, columns: Columns) -> Any:
 
     col, lit, when = nw.col, nw.lit, nw.when
     said = when(col("outcome") > 0).then(col("mu")).otherwise(1 - col("mu"))  # of what happened
-    frame = frame.with_columns(said=said)
-    possible = when(col("said") > 0).then(col("said")).otherwise(lit(1.0))
-    made = {
-        "impossible": when(col("said") > 0).then(lit(0)).otherwise(col("one") - col("gone")),
-        "log_said": possible.log(),
-        "squared": col("error") * col("error"),
-    }
+    frame = frame.with_columns(said=said, squared=col("error") * col("error"))
+    frame = frame.with_columns(
+        said=when(col("said") > 0).then(col("said")).otherwise(lit(1.0)),
+        impossible=when(col("said") > 0).then(lit(0)).otherwise(lit(1)),
+    )
+    made = {"log_said": col("said").log()}
     if columns.stake is not None:
         c = col("c") if isinstance(columns.c, str) else lit(float(columns.c))
         made["staked"] = col("stake").abs()
@@ -255,7 +252,7 @@ def _with_products(frame: Any, columns: Columns) -> Any:
 def _sums(columns: Columns, *, first: bool) -> list[Any]:
     import narwhals as nw
 
-    names = ["one", "outcome", "mu", "gone"] + ["c"] * isinstance(columns.c, str)
+    names = ["one", "outcome", "mu"] + ["c"] * isinstance(columns.c, str)
     names += ["weight"] * (columns.weight is not None) + ["staked", "won"] * (columns.stake is not None)
     if first:
         names += ["bad", "squared", "log_said", "impossible"]
@@ -276,7 +273,7 @@ def _tabulate(keys: tuple[str, ...], columns: list[list[str]], values: dict[str,
         sums[name] = np.zeros((len(places), bins))
         combine = np.maximum if name == "heaviest" else np.add
         combine.at(sums[name], (at[counted], which[counted]), column[counted])
-    return Pass(keys, list(places), sums, int(values["gone"].sum()))
+    return Pass(keys, list(places), sums, int(values["one"][~counted].sum()))
 
 
 def _labels(series: Any) -> list[str]:
