@@ -10,7 +10,7 @@ export PYTHONHASHSEED := 0
 # scikit-learn runs its array-API check on our estimator only where SciPy has this.
 export SCIPY_ARRAY_API := 1
 
-.PHONY: demo test check bench bench-flights figures clean
+.PHONY: demo test check bench bench-flights bench-mcgrad figures clean
 
 demo: $(VENV)/.installed
 	$(BIN)/makewhole study flights --out out
@@ -33,9 +33,17 @@ bench-flights: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet torch==2.13.0
 	$(BIN)/python benchmarks/bench_flights.py
 
-# Rebuilds docs/studies.md and its figures; takes MNIST and Adult from MAKEWHOLE_DATA or downloads them.
+# Needs MCGrad, and it torch: apart, too, and in an environment of its own.
+bench-mcgrad:
+	test -x $(VENV)-mcgrad/bin/python || $(PYTHON) -m venv $(VENV)-mcgrad
+	PIP_CONSTRAINT= $(VENV)-mcgrad/bin/python -m pip install --quiet torch==2.13.0
+	PIP_CONSTRAINT= $(VENV)-mcgrad/bin/python -m pip install --quiet mcgrad --editable '.[sklearn,studies]'
+	$(VENV)-mcgrad/bin/python benchmarks/bench_mcgrad.py
+
+# Rebuilds docs/studies.md, docs/stand-behind.md and their figures; takes MNIST and Adult from MAKEWHOLE_DATA or downloads them.
 figures: $(VENV)/.installed
 	$(BIN)/python docs/build_studies.py
+	$(BIN)/python docs/build_guide.py
 
 clean:
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

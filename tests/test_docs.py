@@ -1,9 +1,12 @@
 """Docs cannot rot: their code runs (as doctests), their commands exist, their links lead somewhere."""
 
+import importlib.util
 import re
 import shlex
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 
 from makewhole.cli import _parser
@@ -50,3 +53,33 @@ def test_files_named_in_the_architecture_exist() -> None:
         assert list(source.rglob(name.split("/")[-1])), name
     modules = {p.stem if p.is_file() else p.name for p in source.iterdir() if not p.name.startswith("__")}
     assert modules - {"py"} <= set(re.findall(r"`([a-z_]+)/?`", text)), "every module has its line"
+
+
+def test_the_guide_runs_on_people_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its numbers come from the real file, with `make figures`; here its code runs."""
+    from makewhole import datasets
+
+    draw, rows = np.random.default_rng(0), 3000
+    table = pl.DataFrame(
+        {
+            **{name: draw.integers(18, 70, rows) for name in ("age", "education_num", "hours_per_week")},
+            **{name: draw.integers(0, 1000, rows) for name in ("capital_gain", "capital_loss")},
+            **{name: draw.choice(list("abc"), rows) for name in ("workclass", "occupation", "sex", "race")},
+            "marital_status": draw.choice(["Married", "Single"], rows),
+            "test": draw.uniform(size=rows) < 0.3,
+        }
+    )
+    over = (draw.uniform(size=rows) < 0.2 + 0.4 * (table["marital_status"] == "Married").to_numpy()).astype(
+        int
+    )
+    monkeypatch.setattr(datasets, "load_adult_table", lambda: table.with_columns(over_50k=pl.Series(over)))
+    spec = importlib.util.spec_from_file_location("build_guide", ROOT / "docs" / "build_guide.py")
+    assert spec is not None
+    assert spec.loader is not None
+    guide = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(guide)
+    page, names = guide.run((ROOT / "docs" / "stand-behind.md").read_text())
+    assert page.count("```text") == 3
+    assert "NOT SOUND: whoever bets" in page
+    assert "marital_status=" in names["report"].best.where()
+    assert page.count("of at most 5,000") == 3

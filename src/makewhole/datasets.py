@@ -298,12 +298,30 @@ _ADULT_COLUMNS = (
 _ADULT_NUMBERS = ("age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week")
 
 
+def _adult_cells() -> tuple[Any, int]:
+    """Both files as text, and how many rows the first has."""
+    files = [fetch("adult.data").decode().splitlines(), fetch("adult.test").decode().splitlines()[1:]]
+    first, second = (
+        [[cell.strip() for cell in line.rstrip(".").split(",")] for line in file if line.strip()]
+        for file in files
+    )
+    return np.array(first + second), len(first)
+
+
+def load_adult_table() -> Any:
+    """UCI Adult as a polars frame, with `over_50k`, 0 or 1, and `test`, whether it is of the test file."""
+    import polars as pl
+
+    cells, train = _adult_cells()
+    table = {name: cells[:, k] for k, name in enumerate(_ADULT_COLUMNS)}
+    table |= {name: table[name].astype(np.int64) for name in _ADULT_NUMBERS}
+    over = (cells[:, -1] == ">50K").astype(np.int64)
+    return pl.DataFrame(table | {"over_50k": over, "test": np.arange(len(cells)) >= train})
+
+
 def load_adult() -> Events:
     """UCI Adult as events: y = 1 for an income over 50K; z is the decile of age. Both files, 48,842 rows."""
-    train = fetch("adult.data").decode().splitlines()
-    test = fetch("adult.test").decode().splitlines()[1:]
-    rows = [[cell.strip() for cell in line.rstrip(".").split(",")] for line in train + test if line.strip()]
-    cells = np.array(rows)
+    cells, _ = _adult_cells()
     columns, values, features = [], [], list(_ADULT_NUMBERS)
     for k, name in enumerate(_ADULT_NUMBERS):
         column = cells[:, _ADULT_COLUMNS.index(name)].astype(np.float64)

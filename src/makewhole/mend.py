@@ -39,9 +39,9 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         X to a mapping from names to labels.
     method
         "histogram": bins of equal counts, each saying what happened in it. "isotonic": a monotone map.
-        "multicalibration": a monotone map first; then bin after bin, everyone's and every group's, is moved
-        to what happened in it, as long as there is one that is off by more than chance (Hébert-Johnson et
-        al. 2018). Without the map, small gaps everywhere would stay.
+        "multicalibration": a monotone map first; then group after group, and bin after bin of each, the
+        log odds are moved to what happened there, as long as one is off by more than chance (after
+        Hébert-Johnson et al. 2018). Without the map, small gaps everywhere would stay.
     bins
         Of the histogram, of the audit, of multicalibration.
     cv
@@ -61,6 +61,8 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         The classifier, fitted to everything.
     report_
         The audit of the held-out, mended forecasts; of the raw ones it is `raw_report_`.
+    least_
+        The least probability it gives: 1/(n + 2) after n rows.
     sound_
         Whether the held-out forecasts are sound at this c.
     c_
@@ -133,10 +135,11 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         folds = self._folds(outcome)
         raw = self._held_out(X, np.asarray(y), folds)
         self.estimator_ = clone(self._base()).fit(X, y)
+        self.least_ = 1 / (len(outcome) + 2)  # nothing is impossible on so little evidence
         mended = np.empty_like(raw)
         for train, test in folds:
             maps = self._maps(raw[train], outcome[train], _take(labels, train))
-            mended[test] = _apply(maps, raw[test], _take(labels, test))
+            mended[test] = _apply(maps, raw[test], _take(labels, test), self.least_)
         self.maps_ = self._maps(raw, outcome, labels)
         self.raw_report_ = self._audit(raw, outcome, labels, None)
         self.report_ = self._audit(mended, outcome, labels, None)
@@ -156,7 +159,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         check_is_fitted(self)
         X = self._read(X, reset=False)
         raw = _columns(self.estimator_.predict_proba(X))
-        mended = _apply(self.maps_, raw, self._labels(X))
+        mended = _apply(self.maps_, raw, self._labels(X), self.least_)
         return np.column_stack([1 - mended[:, 0], mended[:, 0]]) if mended.shape[1] == 1 else mended
 
     def predict(self, X: Any) -> Any:
@@ -287,11 +290,8 @@ def _take(labels: dict[str, Any], rows: Any) -> dict[str, Any]:
     return {name: values[rows] for name, values in labels.items()}
 
 
-def _apply(maps: list[Any], raw: Floats, labels: dict[str, Any]) -> Floats:
-    """Each class by its own map; several are then made to add up to one."""
-    mended = np.column_stack([one(p, labels) for one, p in zip(maps, raw.T, strict=True)])
-    if mended.shape[1] == 1:
-        return mended
-    total = mended.sum(axis=1, keepdims=True)
-    even = np.full_like(mended, 1 / mended.shape[1])
-    return np.where(total > 0, mended / np.where(total > 0, total, 1.0), even)
+def _apply(maps: list[Any], raw: Floats, labels: dict[str, Any], least: float) -> Floats:
+    """Each class by its own map, none below `least`; several are then made to add up to one."""
+    mapped = np.column_stack([one(p, labels) for one, p in zip(maps, raw.T, strict=True)])
+    mended: Floats = np.clip(mapped, least, 1 - least)
+    return mended if mended.shape[1] == 1 else mended / mended.sum(axis=1, keepdims=True)

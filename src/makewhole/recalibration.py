@@ -15,6 +15,9 @@ from makewhole.arguments import Floats
 Labels = dict[str, Any]  # every row's label, by the name of a way to group them
 Map = Callable[[Floats, Labels], Floats]
 
+_LEAST = 1e-6  # log odds need probabilities strictly between 0 and 1
+_STEPS, _FAR = 10, 8.0  # Newton's steps, and the farthest that log odds are moved at once
+
 
 class Settings(NamedTuple):
     """What the three ways are told."""
@@ -25,11 +28,14 @@ class Settings(NamedTuple):
 
 
 class Patch(NamedTuple):
-    """Where a multicalibrated forecast is moved, and by how much: a bin, everyone's or one group's."""
+    """Where a multicalibrated forecast is moved, and by how much on the scale of log odds.
+
+    Everyone's or one group's; a bin of it, or None for all of it.
+    """
 
     group: str | None
     label: str | None
-    bin: int
+    bin: int | None
     shift: float
 
 
@@ -67,16 +73,17 @@ class _Isotonic:
 
 
 def fit_patches(p: Floats, y: Floats, labels: Labels, settings: Settings) -> Map:
-    """A monotone map, and then bin after bin what is off by more than chance."""
+    """A monotone map, and then cell after cell what is off by more than chance."""
     codes = {name: np.unique(values, return_inverse=True) for name, values in labels.items()}
     start = fit_isotonic(p, y, labels, settings)
-    said, patches = start(p, labels), list[Patch]()
+    said, patches = np.clip(start(p, labels), _LEAST, 1 - _LEAST), list[Patch]()
     while len(patches) < settings.max_patches:
-        found = _worst_cell(said, y, codes, settings)
-        if found is None:
+        worst = _worst_cell(said, y, codes, settings)
+        if worst is None:
             break
-        patches.append(found)
-        said = _patched(said, found, labels, settings.bins)
+        inside = _inside(said, worst, labels, settings.bins)
+        patches.append(worst._replace(shift=_balancing_shift(said[inside], float(y[inside].sum()))))
+        said = _patched(said, patches[-1], labels, settings.bins)
     return _Patched(start, tuple(patches), settings.bins)
 
 
@@ -87,42 +94,59 @@ class _Patched:
     bins: int
 
     def __call__(self, p: Floats, labels: Labels) -> Floats:
-        p = self.start(p, labels)
+        p = np.clip(self.start(p, labels), _LEAST, 1 - _LEAST)
         for patch in self.patches:
             p = _patched(p, patch, labels, self.bins)
         return p
 
 
+def _inside(p: Floats, patch: Patch, labels: Labels, bins: int) -> Any:
+    inside = np.ones(len(p), bool) if patch.group is None else labels[patch.group] == patch.label
+    return inside if patch.bin is None else inside & (_bin_of(p, bins) == patch.bin)
+
+
 def _patched(p: Floats, patch: Patch, labels: Labels, bins: int) -> Floats:
-    inside = np.minimum((p * bins).astype(np.int64), bins - 1) == patch.bin
-    if patch.group is not None:
-        inside &= labels[patch.group] == patch.label
-    return np.where(inside, np.clip(p + patch.shift, 0.0, 1.0), p)
+    odds = p / (1 - p) * np.exp(patch.shift)
+    moved = np.clip(odds / (1 + odds), _LEAST, 1 - _LEAST)
+    return np.where(_inside(p, patch, labels, bins), moved, p)
+
+
+def _bin_of(p: Floats, bins: int) -> Any:
+    return np.minimum((p * bins).astype(np.int64), bins - 1)
+
+
+def _balancing_shift(p: Floats, happened: float) -> float:
+    """How far log odds must move for the forecasts to add up to what happened (Newton's steps)."""
+    odds, shift = p / (1 - p), 0.0
+    for _ in range(_STEPS):
+        moved = odds * np.exp(shift)
+        moved /= 1 + moved
+        slope = float((moved * (1 - moved)).sum())
+        # Where everything happened, or nothing, there is no balance: then go as far as is sensible.
+        shift = float(np.clip(shift + (happened - float(moved.sum())) / max(slope, 1e-9), -_FAR, _FAR))
+    return shift
 
 
 def _worst_cell(said: Floats, y: Floats, codes: dict[str, Any], settings: Settings) -> Patch | None:
-    """Of the cells whose gap, looked at alone, is more than chance, the one that costs most in all."""
-    bins = settings.bins
-    place = np.minimum((said * bins).astype(np.int64), bins - 1)
-    sets: list[tuple[str | None, Any, Any]] = [(None, np.array([None]), place)]
-    sets += [(name, values, code * bins + place) for name, (values, code) in codes.items()]
-    found = []
-    for name, values, at in sets:
-        size = len(values) * bins
-        rows = np.bincount(at, minlength=size).astype(np.float64)
-        found.append((name, values, rows, np.bincount(at, y, size), np.bincount(at, said, size)))
-    # Stricter than the audit, which allows for how many cells it looks at: what is left over here must not
-    # add up to something there, on more data.
+    """Of the cells whose gap, looked at alone, is more than chance, the one that costs most in all.
+
+    A cell is everyone or a group, or a bin of it, as in the audit. It is stricter than the audit, which
+    allows for how many cells it looks at: what is left over here must not add up to something there.
+    """
+    bins, place = settings.bins, _bin_of(said, settings.bins)
     limit = np.log(2 / (1 - settings.confidence))
+    everyone = (np.array([None]), np.zeros(len(y), dtype=np.int64))
     worst, cost = None, 0.0
-    for name, values, rows, happened, total in found:
+    for name, (values, code) in [(None, everyone), *codes.items()]:
+        shape, at = (len(values), bins), code * bins + place
+        cells = [np.bincount(at, weights, len(values) * bins).reshape(shape) for weights in (None, y, said)]
+        rows, happened, total = (np.column_stack([cell, cell.sum(axis=1)]) for cell in cells)
         mean, mu = happened / np.maximum(rows, 1), np.clip(total / np.maximum(rows, 1), 0.0, 1.0)
-        refuted = rows * bounds.divergence(mean, mu) > limit
-        lost = np.where(refuted, np.abs(happened - total), 0.0)
-        k = int(np.argmax(lost))
-        if lost[k] > cost:
-            label = None if name is None else str(values[k // bins])
-            worst, cost = Patch(name, label, k % bins, float(mean[k] - mu[k])), float(lost[k])
+        lost = np.where(rows * bounds.divergence(mean, mu) > limit, np.abs(happened - total), 0.0)
+        k, b = np.unravel_index(int(np.argmax(lost)), lost.shape)
+        if lost[k, b] > cost:
+            label = None if name is None else str(values[k])
+            worst, cost = Patch(name, label, None if b == bins else int(b), 0.0), float(lost[k, b])
     return worst
 
 

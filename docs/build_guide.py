@@ -1,0 +1,41 @@
+"""Run every block of docs/stand-behind.md, and write down what it prints: part of `make figures`."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import makewhole as mw
+
+DOCS = Path(__file__).parent
+PAGE = DOCS / "stand-behind.md"
+_BLOCK = re.compile(r"```python\n(?P<code>.*?)```(?P<between>\s*)(```text\n.*?```)?", re.DOTALL)
+
+
+def run(page: str) -> tuple[str, dict[str, Any]]:
+    """The page with every block's output in the text block that follows it; and what the blocks defined."""
+    names: dict[str, Any] = {}
+
+    def filled(match: re.Match[str]) -> str:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(match["code"], names)  # noqa: S102 - our own page
+        shown = f"```text\n{printed.getvalue().rstrip()}\n```" if match[3] else ""
+        return f"```python\n{match['code']}```{match['between']}{shown}"
+
+    return _BLOCK.sub(filled, page), names
+
+
+def main() -> None:
+    """Rewrite the page and its figure."""
+    page, names = run(PAGE.read_text())
+    PAGE.write_text(page)
+    figure = mw.plots.ReliabilityDisplay.from_report(names["report"]).figure_
+    figure.savefig(DOCS / "figures" / "guide_raw.png", dpi=110, metadata={"Software": None})
+
+
+if __name__ == "__main__":
+    main()
