@@ -8,6 +8,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
 import makewhole as mw
 
 DOCS = Path(__file__).parent
@@ -33,7 +35,12 @@ def main() -> None:
     """Rewrite the page and its figure."""
     page, names = run(PAGE.read_text())
     PAGE.write_text(page)
-    figure = mw.plots.ReliabilityDisplay.from_report(names["report"]).figure_
+    figure = Figure(figsize=(11, 6.0), layout="constrained")
+    everyone, group = figure.subplots(1, 2)
+    mw.plots.ReliabilityDisplay.from_report(names["report"], ax=everyone)
+    of = {"group": "marital_status", "value": "Married-civ-spouse"}
+    mw.plots.ReliabilityDisplay.from_report(names["report"], ax=group, **of)
+    everyone.set_title("everyone", fontsize=10)
     figure.savefig(DOCS / "figures" / "guide_raw.png", dpi=110, metadata={"Software": None})
 
 

@@ -73,13 +73,18 @@ def test_the_guide_runs_on_people_made_up(monkeypatch: pytest.MonkeyPatch) -> No
         int
     )
     monkeypatch.setattr(datasets, "load_adult_table", lambda: table.with_columns(over_50k=pl.Series(over)))
+    p = draw.uniform(0.3, 0.7, rows)
+    games = pl.DataFrame(
+        {"date": ["2026-01-01"] * rows, "team1": ["home"] * rows, "mu": p, "y": draw.uniform(size=rows) < p}
+    )
+    monkeypatch.setattr(datasets, "load_538", lambda league: games)
     spec = importlib.util.spec_from_file_location("build_guide", ROOT / "docs" / "build_guide.py")
     assert spec is not None
     assert spec.loader is not None
     guide = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(guide)
     page, names = guide.run((ROOT / "docs" / "stand-behind.md").read_text())
-    assert page.count("```text") == 3
+    assert page.count("```text") == 4
     assert "NOT SOUND: whoever bets" in page
     assert "marital_status=" in names["report"].best.where()
     assert page.count("of at most 5,000") == 3
