@@ -47,3 +47,20 @@ def test_an_impossible_mean_is_infinitely_far() -> None:
     assert bounds.tail(0.5, 1.0, 10) == 0.0
     assert bounds.divergence(0.0, 0.0) == 0.0
     assert bounds.divergence(1.0, 1.0) == 0.0
+
+
+@given(
+    st.lists(st.floats(0.01, 5), min_size=1, max_size=9), st.floats(0.02, 0.98), st.sampled_from([0.2, 0.02])
+)
+def test_weighted_averages_stay_within_reach_by_exact_enumeration(
+    weights: list[float], p: float, risk: float
+) -> None:
+    w = np.array(weights)
+    outcomes = (np.arange(2 ** len(w))[:, None] >> np.arange(len(w))) & 1
+    chance = np.prod(np.where(outcomes == 1, p, 1 - p), axis=1)
+    average = outcomes @ w / w.sum()
+    spread = math.sqrt(float((w**2).sum())) / float(w.sum())
+    reach = float(bounds.weighted_reach(spread, risk))
+    assert chance[average > p + reach].sum() <= risk * (1 + 1e-9)
+    assert chance[average < p - reach].sum() <= risk * (1 + 1e-9)
+    assert float(bounds.weighted_tail(reach, spread)) == pytest.approx(risk)

@@ -115,7 +115,7 @@ def test_the_same_seed_prints_the_same_bytes(log: Path) -> None:
         ("outcome.csv", "mu,y,stake\n0.5,1,1\n0.5,3,1\n", [], "outcome='y' must be 0 or 1; got 3.0 at row 1"),
         ("text.csv", "mu,y,stake\nhigh,1,1\n", [], "mu='mu' must be a column of numbers"),
         ("not.parquet", "mu,y,stake\n0.5,1,1\n", [], "cannot be read as parquet"),
-        ("log.xlsx", "x", [], "must end in .csv or .parquet"),
+        ("log.xlsx", "x", [], "must end in .csv, .tsv"),
         ("cap.csv", "mu,y,stake\n0.5,1,9\n", ["--max-stake", "1"], "max_stake must cover"),
         ("figure.csv", "mu,y,stake\n0.5,1,9\n", ["--figure", "loss.doc"], "must end in .png, .svg or .pdf"),
         (

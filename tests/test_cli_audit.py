@@ -117,6 +117,16 @@ def test_a_file_without_rows_is_named(tmp_path: Path, capsys: Any) -> None:
     assert "has a header and no rows" in capsys.readouterr().err
 
 
+def test_packed_and_tabbed_files_are_read_and_semicolons_are_suspected(tmp_path: Path, capsys: Any) -> None:
+    table = table_of(200, 3)
+    for name, options in {"a.csv.gz": {}, "a.tsv": {"sep": "\t"}, "a.tsv.gz": {"sep": "\t"}}.items():
+        table.to_csv(tmp_path / name, index=False, **options)
+        assert main(["audit", str(tmp_path / name), "--by", "g"]) == 0
+    table.to_csv(tmp_path / "b.csv", index=False, sep=";")
+    assert main(["audit", str(tmp_path / "b.csv")]) == 1
+    assert "columns apart by ';'?" in capsys.readouterr().err
+
+
 def test_it_runs_as_a_program(good: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "makewhole", "audit", str(good), "--by", "g"],

@@ -244,7 +244,7 @@ def test_groups_survive_a_restart(make: Any, tmp_path: Path) -> None:
         ),
         (
             lambda: mw.InsuredForecaster(None, mw.Grouped(mw.Reserve()), max_stake=1).forecast(mu=0.5),
-            r"groups must be one group: these do not overlap; got \[\]",
+            r"groups must name one group, .* these do not overlap; got \[\]",
         ),
         (lambda: mw.Grouped(mw.Reserve()).propose(), r"member\(groups\).propose"),
     ],

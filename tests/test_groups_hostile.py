@@ -86,7 +86,7 @@ def forged(f: mw.InsuredForecaster, path: Path, change: Any) -> None:
         (lambda c: c["open"][0]["lines"][0].__setitem__(4, None), "made with the corrections in the file"),
         (lambda c: c["open"][0].update(stakes=[[float("nan")]]), "stakes must be finite"),
         (lambda c: c["open"][0].update(stakes=[[0.1, 0.1]]), "stakes must be 1 numbers each"),
-        (lambda c: c["open"][0].update(groups=[]), "groups must be one group"),
+        (lambda c: c["open"][0].update(groups=[]), "groups must name one group"),
         (lambda c: c["open"][0].update(groups=["nobody"]), "groups must be one of"),
         (lambda c: c["open"][0].update(x={}), "features must be"),
         (lambda c: c["settings"].update(classes=10**9), "there must be 1000000000 corrections; got 1"),

@@ -47,10 +47,10 @@ def test_a_certificate_is_drawn_where_there_is_one() -> None:
     draw = np.random.default_rng(0)
     y, p, b = draw.integers(0, 2, 500), draw.uniform(size=500), draw.normal(size=500)
     display = mw.plots.LossDisplay.from_predictions(
-        y, p, b, correction=mw.Reserve(0.1), mode="sound", max_stake=5
+        y, p, b, correction=mw.Reserve(0.5), mode="sound", max_stake=5
     )
     labels = [line.get_label() for line in display.ax_.get_lines()]
-    assert "Reserve: at most 25 in all" in labels
+    assert "Reserve: at most 5 in all" in labels
     curve, bound = (display.ax_.get_lines()[k].get_ydata() for k in (0, 1))
     assert np.all(np.asarray(curve) <= np.asarray(bound) + 1e-12)
     model = LogisticRegression().fit(p[:, None], y)
@@ -99,7 +99,7 @@ def test_displays_come_from_predictions_and_estimators_too() -> None:
     several = mw.plots.ReliabilityDisplay.from_predictions(
         classes["y"], classes[["p0", "p1", "p2"]], class_=2
     )
-    assert several.ax_.get_title() == "class 2"
+    assert several.ax_.get_title() == "class 2 of 3"
 
 
 @pytest.mark.parametrize(

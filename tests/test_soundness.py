@@ -167,8 +167,11 @@ def test_weights_count_as_rows_do() -> None:
         weighted.table["gap_high"] - weighted.table["gap_low"]
         >= plain.table["gap_high"] - plain.table["gap_low"]
     )
-    same = mw.audit(table.assign(w=2.5), weight="w", groups="g")
-    np.testing.assert_allclose(same.table["gap_high"], mw.audit(table, groups="g").table["gap_high"])
+    assert "w weighs rows and does not count them: the evidence is that of 600 rows" in str(weighted)
+    same, none = mw.audit(table.assign(w=2.5), weight="w", groups="g"), mw.audit(table, groups="g")
+    np.testing.assert_allclose(same.table["gap"], none.table["gap"])
+    np.testing.assert_allclose(same.table["gap_high"], none.table["gap_high"])
+    assert same.p_value == pytest.approx(none.p_value)
 
 
 def test_what_those_very_customers_won() -> None:
@@ -240,7 +243,7 @@ def test_missing_numbers_are_counted_and_said() -> None:
 def test_constant_forecasts_single_rows_and_edges_work() -> None:
     one = pd.DataFrame({"mu": [1.0], "y": [1]})
     assert mw.audit(one).sound
-    assert "1 forecasts" in str(mw.audit(one))
+    assert "1 forecast;" in str(mw.audit(one))
     constant = pd.DataFrame({"mu": [0.5] * 50, "y": [0, 1] * 25, "g": ["x"] + ["y"] * 49})
     report = mw.audit(constant, groups="g")
     assert report.sound
@@ -282,10 +285,10 @@ def test_a_hundred_thousand_groups_are_capped_with_a_warning_that_says_what_was_
             lambda t: t.assign(c=-0.1),
             dict(c="c"),
             ValueError,
-            "c='c' must be finite and not negative; got -0.1",
+            r"c='c' must lie in \[0, 1\]; got -0.1",
         ),
         (lambda t: t.assign(b=math.inf), dict(stake="b"), ValueError, "stake='b' must be finite; got inf"),
-        (lambda t: t, dict(c=-1), ValueError, "c must not be negative; got -1"),
+        (lambda t: t, dict(c=-1), ValueError, r"c must lie in \[0, 1\]; got -1"),
         (lambda t: t, dict(bins=0), ValueError, "bins must be a whole number of at least 1; got 0"),
         (lambda t: t, dict(confidence=1.0), ValueError, "confidence must lie between 0 and 1; got 1.0"),
         (lambda t: t, dict(groups=["nowhere"]), ValueError, "groups='nowhere' is not a column"),

@@ -4,8 +4,8 @@ For independent outcomes in [0, 1], of whatever probabilities, with mean p: the 
 n rows is as far as m above p (or below) is at most exp(−n·KL(m ‖ p)), with
 KL(m ‖ p) = m·ln(m/p) + (1−m)·ln((1−m)/(1−p)).
 
-Reference: Hoeffding (1963), "Probability inequalities for sums of bounded random variables", Theorem 1. It
-holds as well when each outcome's probability depends on those before it.
+Reference: Hoeffding (1963), "Probability inequalities for sums of bounded random variables", Theorems 1 and
+2. They hold as well when each outcome's probability depends on those before it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,20 @@ def tail(mean: Any, p: Any, rows: Any) -> Floats:
     return found
 
 
-def interval(mean: Floats, rows: Floats, risk: float) -> tuple[Floats, Floats]:
+def weighted_tail(gap: Any, spread: Any) -> Floats:
+    """The same for a weighted average, as far as `gap` from its mean; `spread` is √Σw² / Σw (Theorem 2)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Floats = np.exp(-2 * (np.asarray(gap) / np.where(np.asarray(spread) > 0, spread, 1.0)) ** 2)
+    return found
+
+
+def weighted_reach(spread: Any, risk: Any) -> Floats:
+    """How far a weighted average may be from its mean, but for a chance of `risk`."""
+    found: Floats = np.asarray(spread) * np.sqrt(-np.log(risk) / 2)
+    return found
+
+
+def interval(mean: Floats, rows: Floats, risk: Any) -> tuple[Floats, Floats]:
     """Where p lies: each of the two ends is wrong with a chance of at most `risk`.
 
     Examples

@@ -60,6 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     try:
         code: int | None = arguments.run(arguments)
+    except SystemExit:  # rich's way to say the same
+        return 141
     except BrokenPipeError:  # whoever read our output has enough; Python must not try to flush the rest
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141

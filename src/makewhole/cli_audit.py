@@ -28,7 +28,7 @@ def add_parser(commands: Any) -> None:
     add("file", type=Path, help="a .csv or .parquet file")
     add("--mu", default="mu", help="column of probabilities (default mu); for classes p0,p1,…")
     add("--outcome", default="y", help="column of outcomes, 0 or 1 (default y); for classes 0 … K-1")
-    add("--by", default="", metavar="COLUMN,…", help="columns of groups")
+    add("--by", "--group", "--groups", default="", metavar="COLUMN,…", help="columns of groups")
     add("--c", help="half-width: a number or a column (for classes one or several; default 0)")
     add("--stake", help="column of stakes: what did these customers win? (for classes several)")
     add("--weight", help="column of weights")
@@ -76,11 +76,12 @@ def run(arguments: argparse.Namespace) -> int:
             confidence=arguments.confidence,
             max_groups=arguments.max_groups,
         )
-    print(json.dumps(report.to_dict()) if arguments.json else report)
-    if page is not None:
-        page.write_text(pages.render_audit(f"audit of {arguments.file.name}", report, _figures(report)))
-        if not arguments.json:
-            print(f"\nwrote {page}")
+    if page is not None:  # before anything is printed: whoever reads that may have enough of it
+        title = f"audit of {arguments.file.name}"
+        page.write_text(pages.render_audit(title, report, _figures(report)), encoding="utf-8")
+    print(json.dumps(report.to_dict(), allow_nan=False) if arguments.json else report)
+    if page is not None and not arguments.json:
+        print(f"\nwrote {page}")
     return int(arguments.fail_if_unsound and not report.sound)
 
 

@@ -11,17 +11,18 @@ _MISSING = ["", "NA", "N/A", "na", "n/a", "nan", "NULL", "null", "None", "none",
 
 def scan(path: Path, columns: list[str]) -> Any:
     """A lazy polars frame of the columns that are asked for."""
-    kind = path.suffix.lower()
-    if kind not in (".csv", ".parquet"):
-        raise ValueError(f"FILE must end in .csv or .parquet; got {str(path)!r}")
+    kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    if kind not in ("csv", "tsv", "parquet"):
+        raise ValueError(f"FILE must end in .csv, .tsv (or .gz of them) or .parquet; got {str(path)!r}")
     if not path.is_file():
         raise ValueError(f"FILE {str(path)!r} is not a file")
     if path.stat().st_size == 0:
         raise ValueError(f"FILE {str(path)!r} is empty")
     polars = need("polars")
     try:
-        if kind == ".csv":  # the whole file decides a column's type: decimals may come late
-            lazy = polars.scan_csv(path, infer_schema_length=None, null_values=_MISSING, glob=False)
+        if kind != "parquet":  # the whole file decides a column's type: decimals may come late
+            options = {"infer_schema_length": None, "null_values": _MISSING, "glob": False}
+            lazy = polars.scan_csv(path, separator="\t" if kind == "tsv" else ",", **options)
         else:
             lazy = polars.scan_parquet(path, glob=False)
         present = set(lazy.collect_schema().names())
@@ -33,7 +34,8 @@ def scan(path: Path, columns: list[str]) -> Any:
     missing = [column for column in columns if column not in present]
     if missing:
         shown = ", ".join(sorted(present)[:20])
-        raise ValueError(f"column {missing[0]!r} is not in {path}; it has: {shown}")
+        hint = " (columns apart by ';'? they must be by ',')" if any(";" in name for name in present) else ""
+        raise ValueError(f"column {missing[0]!r} is not in {path}; it has: {shown}{hint}")
     return lazy.select(list(dict.fromkeys(columns)))
 
 

@@ -177,6 +177,12 @@ def _table(forecast: Forecast, losses: Any) -> tuple[list[Any], Floats]:
         if not labels:
             raise ValueError("losses must hold at least one action; got an empty table")
         columns = [arguments.numbers(f"losses[{a!r}]", losses[a]) for a in labels]
+        outcomes = forecast.classes or 2
+        for label, column in zip(labels, columns, strict=True):
+            if column.ndim == 0 or column.shape[-1] != outcomes:
+                hint = " (for K classes: Forecast(..., classes=K))" if column.size > outcomes == 2 else ""
+                rule = f"must be {outcomes} numbers, one per outcome"
+                raise ValueError(f"losses[{label!r}] {rule}; got {losses[label]!r}{hint}")
         arguments.together(**{f"losses[{a!r}]": v for a, v in zip(labels, columns, strict=True)})
         table = np.stack(np.broadcast_arrays(*columns), axis=-2)
     else:

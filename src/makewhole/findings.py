@@ -40,7 +40,8 @@ class Scores(NamedTuple):
 class GroupFinding(NamedTuple):
     """A group: what was said, what happened, and what somebody who knows the group and the forecast wins.
 
-    `wins` is per forecast, staking 1 wherever it pays, as measured; `wins_low` is what that is at least.
+    `wins` is per forecast, staking 1 wherever it pays, as measured; `wins_low` is what that is at least, by
+    bins or on the whole group. With classes, `mu`, `outcome` and `gap` are those of `class_`, the worst.
     """
 
     rows: int
@@ -54,6 +55,11 @@ class GroupFinding(NamedTuple):
     p_value: float
     staked: float = 0.0
     won: float = 0.0
+    class_: int | None = None
+
+    def urgency(self) -> tuple[float, float, int]:
+        """Sorts the worst first: who needs the widest c, the surest, the largest."""
+        return -self.smallest_c, self.p_value, -self.rows
 
 
 class Cell(NamedTuple):
@@ -151,7 +157,7 @@ class AuditReport:
         """The answer first."""
         sure, best = f"{self.confidence:.0%}", self.best
         gone = f", {self.incomplete:,} left out, missing or undecided" if self.incomplete else ""
-        lines = [f"{self.rows:,} forecasts{gone}; c = {self.c}"]
+        lines = [f"{self.rows:,} forecast{'s' * (self.rows != 1)}{gone}; c = {self.c}"]
         if self.sound:
             whom = "the forecast" + (" and the group" if self.groups else "")
             lines.append(f"SOUND, as far as these data tell: no bet that looks at {whom} is shown to win.")
@@ -160,9 +166,14 @@ class AuditReport:
             lines += [
                 f"NOT SOUND: whoever bets {side} on {best.where()}",
                 f"wins {best.wins.value:.4f} per unit staked, and at least {max(0.0, best.wins.low):.4f} "
-                f"with {sure} confidence ({best.rows:,} rows: said {best.mu:.4f}, was {best.outcome:.4f}).",
+                f"with {sure} confidence",
+                f"({best.rows:,} rows: said {best.mu:.4f}, was {best.outcome:.4f}; p-value "
+                f"{best.p_value:.2g}).",
             ]
-        lines.append(f"p-value {self.p_value:.2g}; the smallest c that is not refuted: {self.smallest_c:.4f}")
+        lines.append(
+            f"All bets together: p-value {self.p_value:.2g}; the smallest c that is not refuted: "
+            f"{self.smallest_c:.4f}"
+        )
         if self.staked is not None and self.won is not None:
             share = f" ({self.won / self.staked:.2%} of what they staked)" if self.staked else ""
             verb = "won" if self.won >= 0 else "lost"
@@ -181,18 +192,15 @@ class AuditReport:
         ]
 
     def _bins(self) -> list[str]:
-        sure = f"{self.confidence:.0%}"
+        t, sure, width = self.table, f"{self.confidence:.0%}", 23 if self.by_class else 15
         first = "class: forecast" if self.by_class else "forecast"
-        head = f"{first:<15}{'rows':>11}{'said':>9}{'happened':>10}{'gap':>9}"
+        head = f"{first:<{width}}{'rows':>11}{'said':>9}{'happened':>10}{'gap':>9}"
         lines = [f"{head}  {f'{sure} for all at once':<20}best bet, and what it wins"]
-        t = self.table
         for class_ in range(max(1, len(self.by_class))):
             for k in self.rows_of(class_=class_):
-                if self.is_total(k):
-                    continue
-                name = f"{t['bin_low'][k]:.3g} - {t['bin_high'][k]:.3g}"
+                name = "all" if self.is_total(k) else f"{t['bin_low'][k]:.3g} - {t['bin_high'][k]:.3g}"
                 name = f"{class_}: {name}" if self.by_class else name
-                lines.append(f"{name:<15}{self._line(k)}")
+                lines.append(f"{name:<{width}}{self._line(k)}")
         return [
             *lines,
             "what it wins: per unit staked, as measured here; luck may have done it unless marked",
@@ -239,19 +247,18 @@ class AuditReport:
     def _groups(self) -> list[str]:
         lines: list[str] = []
         for column, found in self.groups.items():
-            worst = sorted(
-                found.items(), key=lambda item: (-item[1].smallest_c, item[1].p_value, -item[1].wins)
-            )
+            worst = sorted(found.items(), key=lambda item: item[1].urgency())
             head = f"{column[:24]:<25}{'rows':>11}{'said':>9}{'happened':>10}"
             lines += ["", f"{head}{'wins':>9}{'at least':>10}{'c needed':>10}"]
             for value, g in worst[:_SHOWN]:
                 flag = " <- refuted" if g.p_value <= 1 - self.confidence else ""
+                name = value[:24] if g.class_ is None else f"{value[:15]}, class {g.class_}"
                 lines.append(
-                    f"{value[:24]:<25}{g.rows:>11,}{g.mu:>9.4f}{g.outcome:>10.4f}{g.wins:>9.4f}"
+                    f"{name:<25}{g.rows:>11,}{g.mu:>9.4f}{g.outcome:>10.4f}{g.wins:>9.4f}"
                     f"{g.wins_low:>10.4f}{g.smallest_c:>10.4f}{flag}"
                 )
             if len(worst) > _SHOWN:
-                lines.append(f"and {len(worst) - _SHOWN:,} more; those shown need the widest c")
+                lines.append(f"and {len(worst) - _SHOWN:,} more, which need no wider c")
         if lines:
             lines += [
                 "wins: per forecast, by whoever knows the forecast and the group and stakes 1 where it paid; "

@@ -34,11 +34,13 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         A classifier with `predict_proba`; by default logistic regression.
     c
         "auto": the smallest c that an audit of held-out forecasts does not refute; or a number of your own.
+        Not refuted is not proven: few rows refute little, and `report_.mce` says how far off it may be.
     groups
         Whom it must be sound for, besides everyone: columns of X, by name or by number, or a function from
         X to a mapping from names to labels.
     method
-        "histogram": bins of equal counts, each saying what happened in it. "isotonic": a monotone map.
+        "histogram": bins of equal counts, each saying what happened in it. "isotonic": a monotone map. Both
+        are for everyone; groups are only audited.
         "multicalibration": a monotone map first; then group after group, and bin after bin of each, the
         log odds are moved to what happened there, as long as one is off by more than chance (after
         Hébert-Johnson et al. 2018). Without the map, small gaps everywhere would stay.
@@ -64,7 +66,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     least_
         The least probability it gives: 1/(n + 2) after n rows.
     sound_
-        Whether the held-out forecasts are sound at this c.
+        Whether the held-out forecasts are sound, at the c given, or at 0 with c="auto".
     c_
         The half-width: given, or the smallest that is not refuted, for everyone and every group.
     c_by_group_
@@ -94,7 +96,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         *,
         c: float | Literal["auto"] = "auto",
         groups: Sequence[Any] | Callable[[Any], Mapping[str, Any]] | None = None,
-        method: Literal["histogram", "isotonic", "multicalibration"] = "histogram",
+        method: Literal["histogram", "isotonic", "multicalibration"] = "multicalibration",
         bins: int = 15,
         cv: int = 5,
         confidence: float = 0.95,
@@ -143,7 +145,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         self.maps_ = self._maps(raw, outcome, labels)
         self.raw_report_ = self._audit(raw, outcome, labels, None)
         self.report_ = self._audit(mended, outcome, labels, None)
-        self.c_, self.sound_ = self.report_.smallest_c, True
+        self.c_ = self.report_.smallest_c
         self.c_by_group_ = {
             column: {value: found.smallest_c for value, found in values.items()}
             for column, values in self.report_.groups.items()
@@ -151,7 +153,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         if self.c != "auto":
             self.c_ = float(self.c)
             self.report_ = self._audit(mended, outcome, labels, self.c_)
-            self.sound_ = self.report_.sound
+        self.sound_ = self.report_.sound
         return self
 
     def predict_proba(self, X: Any) -> Floats:

@@ -123,6 +123,11 @@ class ReliabilityDisplay(_AuditDisplay):
         self, *, ax: Any = None, group: str = "", value: str | None = None, class_: int | None = None
     ) -> Self:
         """Draw everyone, or one group by its column and value; with classes, one of them (else the first)."""
+        if group and value is None and group in self.report.groups:
+            known = list(self.report.groups[group])
+            if known != ["yes"]:
+                shown = ", ".join(known[:20])
+                raise ValueError(f"value must be one of group={group!r}'s: {shown}; got None")
         ax, cells = _axes(ax, (5.6, 5.4)), self.report.table
         bins = [k for k in self.report.rows_of(group, value, class_) if not self.report.is_total(k)]
         if not bins:
@@ -150,10 +155,12 @@ class ReliabilityDisplay(_AuditDisplay):
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
         ax.set_xlabel("said: mean forecast of the bin")
         ax.set_ylabel(f"happened, with {self.report.confidence:.0%} bounds for all at once")
-        named = [f"class {class_ or 0}"] * ("class" in cells) + [f"{group}={value}" if group else ""]
+        named = [f"class {class_ or 0} of {len(self.report.by_class)}"] * ("class" in cells) + [
+            f"{group}={value}" if group else ""
+        ]
         ax.set_title(", ".join(n for n in named if n) or None, fontsize=10)
         ax.spines[["top", "right"]].set_visible(False)
-        ax.legend(frameon=False, loc="upper left", fontsize=9)
+        ax.legend(frameon=False, loc="best", fontsize=9)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -266,8 +273,8 @@ class LossDisplay:
         for i, (label, curve) in enumerate(self.curves.items()):
             style = {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)]}
             ax.plot(curve.round, curve.mean_loss, label=label, linewidth=1.8, **style)
-            if label in self.bounds and len(curve.round):
-                most = self.bounds[label] / np.maximum(curve.round, 1)
+            most = self.bounds.get(label, np.inf) / np.maximum(curve.round, 1)
+            if most.min(initial=np.inf) <= self._limits()[1]:  # else it is far above all that happened
                 name = f"{label}: at most {self.bounds[label]:,.6g} in all"
                 ax.plot(curve.round, most, label=name, linewidth=0.9, color=style["color"], linestyle=":")
         ax.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)

@@ -27,6 +27,7 @@ pre { background: #f6f6f6; padding: 0.8rem; overflow-x: auto; }
 .numbers td { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .numbers th { text-align: right; }
 .numbers td:first-child, .numbers th:first-child { text-align: left; white-space: normal; }
+.wide { overflow-x: auto; }
 .refuted td { color: #a03c00; font-weight: 600; }
 .verdict { font-size: 1.1rem; border-left: 4px solid #0072b2; padding-left: 1rem; }
 .unsound { border-color: #d55e00; }
@@ -122,14 +123,15 @@ def _groups(report: AuditReport) -> list[str]:
     parts = []
     head = ("rows", "said", "happened", "wins per forecast", "at least", "smallest c")
     for column, found in report.groups.items():
-        worst = sorted(found.items(), key=lambda item: (-item[1].smallest_c, item[1].p_value))
+        worst = sorted(found.items(), key=lambda item: item[1].urgency())
         rows = []
         for value, g in worst[:_SHOWN]:
             numbers = [f"{x:.4f}" for x in (g.mu, g.outcome, g.wins, g.wins_low, g.smallest_c)]
-            rows.append(((value, f"{g.rows:,}", *numbers), g.p_value <= 1 - report.confidence))
+            name = value if g.class_ is None else f"{value}, class {g.class_}"
+            rows.append(((name, f"{g.rows:,}", *numbers), g.p_value <= 1 - report.confidence))
         parts += [f"<h2>By {html.escape(column)}</h2>", _numbers((column, *head), rows)]
         if len(worst) > _SHOWN:
-            parts.append(f"<p>and {len(worst) - _SHOWN:,} more; those shown need the widest c</p>")
+            parts.append(f"<p>and {len(worst) - _SHOWN:,} more, which need no wider c</p>")
     return parts
 
 
@@ -147,7 +149,8 @@ def _numbers(head: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) ->
 def _table(head: Sequence[str], rows: Sequence[str], kind: str = "") -> str:
     header = "".join(f"<th>{html.escape(column)}</th>" for column in head)
     body = "\n".join(rows)
-    return f"<table class='{kind}'><thead><tr>{header}</tr></thead>\n<tbody>{body}</tbody></table>"
+    table = f"<table class='{kind}'><thead><tr>{header}</tr></thead>\n<tbody>{body}</tbody></table>"
+    return f"<div class='wide'>{table}</div>"
 
 
 def _picture(name: str, caption: str, png: bytes) -> str:

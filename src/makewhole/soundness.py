@@ -56,7 +56,8 @@ def audit(
     stake
         Column of stakes (for K classes a list): what did these very customers win?
     weight
-        Column of weights, none negative; they count in every mean.
+        Column of weights, none negative; they count in every mean. They are no counts: the evidence is that
+        of the rows there are, less where weights differ. For a table of counts, repeat its rows.
     groups
         Columns, and named predicates: `["carrier", {"long haul": nw.col("distance") > 1000}]`.
     bins
@@ -107,6 +108,10 @@ def audit(
         )
     for note in notes:
         warnings.warn(note, stacklevel=2)
+    if weight is not None:
+        notes.append(
+            f"{weight} weighs rows and does not count them: the evidence is that of {found[0].rows:,} rows"
+        )
     gaps = tables.count_gaps(opened, plan[0]) if found[0].missing else {}
     said = "0" if c is None else f"{c:g}" if isinstance(c, (int, float)) else f"column {c}"
     facts: dict[str, Any] = {"missing": gaps, "bins": bins, "confidence": level, "c": said}
@@ -118,8 +123,9 @@ def _plan(mu: Any, outcome: str, c: Any, stake: Any, weight: str | None) -> list
     """Which columns each class needs; a binary event is one class."""
     if c is not None and not isinstance(c, (str, Sequence)):
         c = float(arguments.numbers("c", c))
-        if not c >= 0:
-            raise ValueError(f"c must not be negative; got {c:g}")
+        if not 0 <= c <= 1:
+            hint = " (a percentage? divide by 100)" if c > 1 else ""
+            raise ValueError(f"c must lie in [0, 1]; got {c:g}{hint}")
     if isinstance(mu, str):
         if not isinstance(stake, (str, type(None))) or (c is not None and not isinstance(c, (str, float))):
             raise TypeError(f"c and stake must be single columns where mu is one; got {c!r}, {stake!r}")
@@ -219,16 +225,28 @@ class _Cells:
             share = self.weight / np.where(self.full, self.rows * stack("heaviest"), 1.0)
         self.tried = int(self.full.sum())
         low, high = np.zeros(self.rows.shape), np.ones(self.rows.shape)
-        mean, risk = (self.outcome * share)[self.full], (1 - confidence) / (2 * self.tried)
-        low[self.full], high[self.full] = bounds.interval(mean, self.rows[self.full], risk)
+        # Where rows weigh differently, a second bound may be narrower, and half the risk is for it.
+        ways = np.where(np.asarray(share) < 1 - 1e-9, 2, 1) * np.ones(self.rows.shape)
+        risk = (1 - confidence) / (2 * self.tried * ways)
+        mean = (self.outcome * share)[self.full]
+        low[self.full], high[self.full] = bounds.interval(mean, self.rows[self.full], risk[self.full])
         share = np.where(self.full, share, 1.0)
-        self.low, self.high = low / share - self.mu, np.minimum(high / share, 1.0) - self.mu
+        low, high = low / share, np.minimum(high / share, 1.0)
+        if columns[0].weight:
+            spread = np.sqrt(stack("weight_squared")) / per
+            reach = bounds.weighted_reach(spread, risk)
+            low = np.where(ways == 2, np.maximum(low, self.outcome - reach), low)
+            high = np.where(ways == 2, np.minimum(high, self.outcome + reach), high)
+        self.low, self.high = low - self.mu, high - self.mu
         self.wins = np.abs(self.gap) - self.c
         self.wins_low = np.maximum(self.low, -self.high) - self.c
         self.wins_high = np.maximum(self.high, -self.low) - self.c
         edge = np.clip(self.mu + np.sign(self.gap) * self.c, 0.0, 1.0)
         chance = bounds.tail(self.outcome * share, edge * share, self.rows)
-        self.p_value = np.where(self.wins > 0, np.minimum(1.0, 2 * self.tried * chance), 1.0)
+        if columns[0].weight:
+            second = bounds.weighted_tail(self.outcome - edge, spread)
+            chance = np.where(ways == 2, np.minimum(chance, second), chance)
+        self.p_value = np.where(self.wins > 0, np.minimum(1.0, 2 * self.tried * ways * chance), 1.0)
         # The narrowest c that this cell does not refute.
         self.needed = np.where(self.full, np.maximum(0.0, np.maximum(self.low, -self.high)), 0.0)
         self.staked = stack("staked") if columns[0].stake else None
@@ -276,7 +294,8 @@ def _sums_of_wins(cells: _Cells) -> tuple[Floats, Floats]:
         (np.maximum(wins[..., :-1], 0.0) * weight).sum(axis=(0, 2)) / total
         for wins in (cells.wins, cells.wins_low)
     )
-    return measured, least
+    whole = np.where(cells.full, np.maximum(cells.wins_low, 0.0), 0.0)[..., -1].max(axis=0)
+    return measured, np.maximum(least, whole)
 
 
 def _findings(cells: _Cells, names: list[tuple[str, str]]) -> dict[str, dict[str, GroupFinding]]:
@@ -295,11 +314,14 @@ def _findings(cells: _Cells, names: list[tuple[str, str]]) -> dict[str, dict[str
         *(nothing if money is None else money[..., -1].sum(axis=0) for money in (cells.staked, cells.won)),
     )
     found: dict[str, dict[str, GroupFinding]] = {}
-    for (column, value), numbers in zip(names, zip(*(c.tolist() for c in columns), strict=True), strict=True):
+    for k, ((column, value), numbers) in enumerate(
+        zip(names, zip(*(c.tolist() for c in columns), strict=True), strict=True)
+    ):
         rows, mu, outcome, gap, low, high, *rest = numbers
         if column and rows:
             group = GroupFinding(int(rows), mu, outcome, Bounded(gap, low, high), *rest)
-            found.setdefault(column, {})[value] = group
+            named = group if len(cells.full) == 1 else group._replace(class_=int(worst[k]))
+            found.setdefault(column, {})[value] = named
     return found
 
 

@@ -83,10 +83,24 @@ def check_columns(frame: Any, numeric: Mapping[str, str], others: Iterable[str])
         if column not in schema:
             raise ValueError(f"{argument}={column!r} is not a column; the frame has: {shown or 'none'}")
     for argument, column in numeric.items():
-        if not (schema[column].is_numeric() or schema[column] == nw.Boolean):
+        if not (schema[column].is_numeric() or schema[column] == nw.Boolean or _holds_numbers(frame, column)):
             example = _first(frame.select(nw.col(column)))
             shown = "" if example is None else f", as in {example!r}"
+            if argument == "outcome":
+                shown += " (map it to 0 and 1 first)"
+            elif isinstance(example, str) and example.strip().endswith("%"):
+                shown += " (a percentage? make it a number and divide by 100)"
             raise TypeError(f"{argument}={column!r} must be a column of numbers; got {schema[column]}{shown}")
+
+
+def _holds_numbers(frame: Any, column: str) -> bool:
+    """Whether a pandas column of objects holds numbers, and gaps perhaps."""
+    import narwhals as nw
+
+    if frame.collect_schema()[column] != nw.Object:
+        return False
+    values = [v for v in _collect(frame.select(nw.col(column)))[column].to_list() if v is not None]
+    return all(isinstance(v, (int, float, np.number, np.bool_)) for v in values)
 
 
 def add_up(frame: Any, columns: Columns, groups: Mapping[str, Any], bins: int) -> list[Pass]:
@@ -205,7 +219,7 @@ def _wrong(columns: Columns) -> dict[str, Any]:
         "outcome": (y < 0) | (y > most) | (y != y.floor()),
     }
     if isinstance(columns.c, str):
-        rules["c"] = (col("c") < 0) | (col("c") > huge)
+        rules["c"] = (col("c") < 0) | (col("c") > 1)
     if columns.stake is not None:
         rules["stake"] = (col("stake") < -huge) | (col("stake") > huge)
     if columns.weight is not None:
@@ -214,7 +228,7 @@ def _wrong(columns: Columns) -> dict[str, Any]:
 
 
 def _bound(argument: str, classes: int | None) -> str:
-    if argument == "mu":
+    if argument in ("mu", "c"):
         return "must lie in [0, 1]"
     if argument == "outcome":
         return "must be 0 or 1" if classes is None else f"must be a class index, one of 0 … {classes - 1}"
@@ -244,6 +258,7 @@ def _with_products(frame: Any, columns: Columns) -> Any:
         )
     if columns.weight is None:
         return frame
+    frame = frame.with_columns(weight_squared=col("weight") * col("weight"))
     weighted = ["outcome", "mu", "squared", "log_said"]
     weighted += ["c"] * isinstance(columns.c, str) + ["log_hit"] * (columns.classes is not None)
     return frame.with_columns(*((col(name) * col("weight")).alias(name) for name in weighted))
@@ -253,7 +268,8 @@ def _sums(columns: Columns, *, first: bool) -> list[Any]:
     import narwhals as nw
 
     names = ["one", "outcome", "mu"] + ["c"] * isinstance(columns.c, str)
-    names += ["weight"] * (columns.weight is not None) + ["staked", "won"] * (columns.stake is not None)
+    names += ["weight", "weight_squared"] * (columns.weight is not None)
+    names += ["staked", "won"] * (columns.stake is not None)
     if first:
         names += ["bad", "squared", "log_said", "impossible"]
         names += ["log_hit", "impossible_hit"] * (columns.classes is not None)
@@ -300,12 +316,12 @@ def _refuse_wrong(frame: Any, columns: Columns) -> None:
     for argument, rule in _wrong(columns).items():
         example = _first(whole.filter(rule).select(nw.col(argument)))
         if example is not None:
-            percent = argument == "mu" and 1 < example <= 100
+            percent = argument in ("mu", "c") and 1.01 < example <= 100
             hint = " (a percentage? divide by 100)" if percent else ""
             if argument == "outcome" and example == 0.5:
                 hint = " (a tie? undecided=0.5 leaves such rows out, and counts them)"
             bound = _bound(argument, columns.classes)
-            raise ValueError(f"{argument}={named[argument]!r} {bound}; got {example:g}{hint}")
+            raise ValueError(f"{argument}={named[argument]!r} {bound}; got {example:.16g}{hint}")
 
 
 def _first(frame: Any) -> Any:

@@ -112,7 +112,8 @@ class Grouped:
     def checked(self, groups: tuple[Name, ...]) -> tuple[Name, ...]:
         """The group of a forecast; an error where it is not exactly one, or not one of those there are."""
         if len(groups) != 1:
-            raise ValueError(f"groups must be one group: these do not overlap; got {list(groups)!r}")
+            asked = "groups must name one group, as in forecast(..., groups='AA')"
+            raise ValueError(f"{asked}: these do not overlap; got {list(groups)!r}")
         if self.groups is not None and groups[0] not in self.by_group:
             known = ", ".join(map(str, self.groups[:20]))
             raise ValueError(f"groups must be one of: {known}; got {groups[0]!r}")
