@@ -152,3 +152,46 @@ def test_real_flights_one_rate_for_all_is_refuted_by_whoever_knows_the_hour(
     assert main(["audit", str(path), "--by", "when", "--fail-if-unsound"]) == 1
     assert "NOT SOUND: whoever bets that it happens on when=evening" in capsys.readouterr().out
     assert main(["audit", str(path), "--fail-if-unsound"]) == 0  # but not by those who see the rate alone
+
+
+def test_groups_are_read_as_they_are_written(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "codes.csv"
+    path.write_text('mu,y,g,"a,b"\n' + "0.5,1,01,x\n0.5,0,1,y\n0.5,1,NA,x\n0.5,0,-,y\n0.5,1,,x\n" * 3)
+    assert main(["audit", str(path), "--by", "g", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["groups"]["g"]
+    assert {name: group["rows"] for name, group in found.items()} == {
+        "01": 3,
+        "1": 3,
+        "NA": 3,
+        "-": 3,
+        "(missing)": 3,
+    }
+    assert main(["audit", str(path), "--by", "a,b", "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)["groups"]) == {"a,b"}
+    assert (
+        main(["backtest", str(path), "--stake", "mu", "--group", "g", "--correction", "none", "--json"]) == 0
+    )
+    assert "01" in json.loads(capsys.readouterr().out)["none"]["groups"]
+
+
+def test_dollars_and_markup_in_names_are_shown_as_they_are(tmp_path: Path, capsys: Any) -> None:
+    path, page = tmp_path / "m.csv", tmp_path / "m.html"
+    names = ["$x_y_z$", "$\\frac{$", "<script>alert(1)</script>", "x" * 300]
+    pd.DataFrame({"mu": 0.5, "y": np.arange(80) % 2, "g": names * 20}).to_csv(path, index=False)
+    assert main(["audit", str(path), "--by", "g", "--html", str(page)]) == 0
+    html = page.read_text(encoding="utf-8")
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--mu", ""], "--mu must name a column, or several; got ''"),
+        (["--stake", "stake,mu"], "--stake must name as many columns as --mu, 1; got 'stake,mu'"),
+    ],
+)
+def test_names_that_do_not_fit_exit_1(arguments: list[str], message: str, good: Path, capsys: Any) -> None:
+    assert main(["audit", str(good), *arguments]) == 1
+    assert message in capsys.readouterr().err

@@ -132,6 +132,14 @@ def positive(name: str, value: Any) -> float:
     return float(number)
 
 
+def scalar(name: str, value: Any) -> float:
+    """Read one finite number."""
+    number = numbers(name, value)
+    if number.ndim:
+        raise ValueError(f"{name} must be one number; got {value!r}")
+    return float(number)
+
+
 def whole(name: str, value: Any, *, least: int) -> int:
     """Read one integer that is at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:

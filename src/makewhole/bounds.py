@@ -5,7 +5,7 @@ n rows is as far as m above p (or below) is at most exp(−n·KL(m ‖ p)), with
 KL(m ‖ p) = m·ln(m/p) + (1−m)·ln((1−m)/(1−p)).
 
 Reference: Hoeffding (1963), "Probability inequalities for sums of bounded random variables", Theorems 1 and
-2. They hold as well when each outcome's probability depends on those before it.
+2. Outcomes whose probabilities depend on earlier outcomes are not covered: for those see `makewhole.monitor`.
 """
 
 from __future__ import annotations

@@ -194,8 +194,9 @@ def _backtest(arguments: argparse.Namespace) -> None:
         need("rich")
     given = arguments
     group = given.group[0] if given.group and len(given.group) == 1 else given.group
-    columns = [given.mu, given.outcome, given.stake, given.c_hat, given.event, *(given.group or [])]
-    frame = files.read(arguments.file, [column for column in columns if column is not None])
+    numbers = [given.mu, given.outcome, given.stake, *([given.c_hat] if given.c_hat else [])]
+    texts = [*([given.event] if given.event else []), *(given.group or [])]
+    frame = files.read(arguments.file, numbers, texts)
     results = {}
     with _Progress(quiet=arguments.json) as track:
         for name in names:

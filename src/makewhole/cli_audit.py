@@ -11,7 +11,7 @@ from typing import Any
 
 import makewhole as mw
 from makewhole import report as pages
-from makewhole.cli_files import need, scan
+from makewhole.cli_files import columns_of, need, scan
 
 
 def add_parser(commands: Any) -> None:
@@ -38,8 +38,8 @@ def add_parser(commands: Any) -> None:
     add(
         "--undecided",
         type=float,
-        default=0.5,
-        help="an outcome that means there was none, as in a tie: left out and counted (default 0.5)",
+        help="an outcome that means there was none, as in a tie: left out and counted (default 0.5; for "
+        "classes none)",
     )
     add("--html", type=Path, help="write a self-contained report with pictures to this .html file")
     add("--json", action="store_true", help="print JSON")
@@ -56,11 +56,17 @@ def run(arguments: argparse.Namespace) -> int:
         if not page.parent.is_dir():
             raise ValueError(f"--html must lie in a folder that exists; got {str(page)!r}")
         need("matplotlib")
-    mu, stake, groups = _names(arguments.mu), _names(arguments.stake), _names(arguments.by)
-    c = _number_or_names(arguments.c)
-    columns = [*mu, arguments.outcome, *stake, *groups, *(c if isinstance(c, list) else [])]
-    columns += [arguments.weight] if arguments.weight else []
-    frame = scan(arguments.file, columns)
+    present = columns_of(arguments.file)
+    mu, stake, groups = (_names(given, present) for given in (arguments.mu, arguments.stake, arguments.by))
+    if not mu:
+        raise ValueError(f"--mu must name a column, or several; got {arguments.mu!r}")
+    if len(stake) not in (0, len(mu)):
+        raise ValueError(f"--stake must name as many columns as --mu, {len(mu)}; got {arguments.stake!r}")
+    c = _number_or_names(arguments.c, present)
+    numbers = [*mu, arguments.outcome, *stake, *(c if isinstance(c, list) else [])]
+    numbers += [arguments.weight] if arguments.weight else []
+    frame = scan(arguments.file, numbers, groups)
+    undecided = 0.5 if arguments.undecided is None and len(mu) == 1 else arguments.undecided
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the report says it in its notes
         report = mw.audit(
@@ -72,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
             weight=arguments.weight,
             groups=groups,
             bins=arguments.bins,
-            undecided=arguments.undecided if len(mu) == 1 else None,
+            undecided=undecided,
             confidence=arguments.confidence,
             max_groups=arguments.max_groups,
         )
@@ -85,17 +91,20 @@ def run(arguments: argparse.Namespace) -> int:
     return int(arguments.fail_if_unsound and not report.sound)
 
 
-def _names(given: str | None) -> list[str]:
+def _names(given: str | None, present: list[str]) -> list[str]:
+    """Columns apart by commas; or one whose own name has a comma."""
+    if given in present:
+        return [given]
     return [name.strip() for name in (given or "").split(",") if name.strip()]
 
 
-def _number_or_names(given: str | None) -> float | list[str] | None:
+def _number_or_names(given: str | None, present: list[str]) -> float | list[str] | None:
     if given is None:
         return None
     try:
         return float(given)
     except ValueError:
-        return _names(given)
+        return _names(given, present)
 
 
 def _figures(report: mw.AuditReport) -> dict[str, tuple[str, bytes]]:

@@ -9,8 +9,8 @@ from typing import Any
 _MISSING = ["", "NA", "N/A", "na", "n/a", "nan", "NULL", "null", "None", "none", "-", "?"]
 
 
-def scan(path: Path, columns: list[str]) -> Any:
-    """A lazy polars frame of the columns that are asked for."""
+def scan(path: Path, numbers: list[str], texts: list[str]) -> Any:
+    """A lazy polars frame of these columns; `texts` as they are written, 01 apart from 1, NA no gap."""
     kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     if kind not in ("csv", "tsv", "parquet"):
         raise ValueError(f"FILE must end in .csv, .tsv (or .gz of them) or .parquet; got {str(path)!r}")
@@ -20,28 +20,45 @@ def scan(path: Path, columns: list[str]) -> Any:
         raise ValueError(f"FILE {str(path)!r} is empty")
     polars = need("polars")
     try:
-        if kind != "parquet":  # the whole file decides a column's type: decimals may come late
-            options = {"infer_schema_length": None, "null_values": _MISSING, "glob": False}
-            lazy = polars.scan_csv(path, separator="\t" if kind == "tsv" else ",", **options)
-        else:
-            lazy = polars.scan_parquet(path, glob=False)
-        present = set(lazy.collect_schema().names())
-        empty = not len(lazy.head(1).collect())
+        if kind == "parquet":
+            as_numbers = as_texts = polars.scan_parquet(path, glob=False)
+        else:  # the whole file decides a column's type: decimals may come late
+            options = {"separator": "\t" if kind == "tsv" else ",", "glob": False}
+            as_numbers = polars.scan_csv(path, infer_schema_length=None, null_values=_MISSING, **options)
+            as_texts = polars.scan_csv(path, infer_schema=False, **options)
+        present = as_numbers.collect_schema().names()
+        empty = not len(as_numbers.head(1).collect())
     except polars.exceptions.PolarsError as error:
         raise _unreadable(path, error) from None
     if empty:
         raise ValueError(f"FILE {str(path)!r} has a header and no rows")
-    missing = [column for column in columns if column not in present]
+    missing = [column for column in [*numbers, *texts] if column not in present]
     if missing:
         shown = ", ".join(sorted(present)[:20])
         hint = " (columns apart by ';'? they must be by ',')" if any(";" in name for name in present) else ""
         raise ValueError(f"column {missing[0]!r} is not in {path}; it has: {shown}{hint}")
-    return lazy.select(list(dict.fromkeys(columns)))
+    wanted = as_numbers.select(list(dict.fromkeys(numbers)))
+    others = [text for text in dict.fromkeys(texts) if text not in numbers]
+    return polars.concat([wanted, as_texts.select(others)], how="horizontal") if others else wanted
 
 
-def read(path: Path, columns: list[str]) -> Any:
+def columns_of(path: Path) -> list[str]:
+    """The names of a file's columns, if it can be read; whoever reads it then says why not."""
+    try:
+        polars = need("polars")
+        kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+        if kind == "parquet":
+            return list(polars.scan_parquet(path, glob=False).collect_schema().names())
+        separator = "\t" if kind == "tsv" else ","
+        lazy = polars.scan_csv(path, infer_schema=False, separator=separator, glob=False)
+        return list(lazy.collect_schema().names())
+    except Exception:  # noqa: BLE001 - said properly by whoever reads it
+        return []
+
+
+def read(path: Path, numbers: list[str], texts: list[str]) -> Any:
     """The same, read."""
-    lazy, polars = scan(path, columns), need("polars")
+    lazy, polars = scan(path, numbers, texts), need("polars")
     try:
         return lazy.collect()
     except polars.exceptions.PolarsError as error:
@@ -50,6 +67,8 @@ def read(path: Path, columns: list[str]) -> Any:
 
 def _unreadable(path: Path, error: Exception) -> ValueError:
     first_line = str(error).strip().splitlines()[0]
+    if "more fields" in first_line:
+        first_line += " (are columns apart by ',' and decimals by '.'?)"
     return ValueError(f"FILE {str(path)!r} cannot be read as {path.suffix.lower()[1:]}: {first_line}")
 
 

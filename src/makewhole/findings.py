@@ -92,7 +92,7 @@ def where(class_: int | None, group: str, value: str, part: tuple[float, float] 
     return ", ".join(parts) or "all forecasts"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AuditReport:
     """What standing behind these forecasts would cost. `str()` of it is for reading, `to_dict()` for JSON.
 
@@ -153,9 +153,13 @@ class AuditReport:
         parts = [self.verdict(), self._scores(), self._bins(), self._groups(), notes]
         return "\n\n".join("\n".join(part).strip("\n") for part in parts if part)
 
+    def sure(self) -> str:
+        """The confidence, as a percentage."""
+        return f"{100 * self.confidence:.6g}%"
+
     def verdict(self) -> list[str]:
         """The answer first."""
-        sure, best = f"{self.confidence:.0%}", self.best
+        sure, best = self.sure(), self.best
         gone = f", {self.incomplete:,} left out, missing or undecided" if self.incomplete else ""
         lines = [f"{self.rows:,} forecast{'s' * (self.rows != 1)}{gone}; c = {self.c}"]
         if self.sound:
@@ -192,7 +196,7 @@ class AuditReport:
         ]
 
     def _bins(self) -> list[str]:
-        t, sure, width = self.table, f"{self.confidence:.0%}", 23 if self.by_class else 15
+        t, sure, width = self.table, self.sure(), 23 if self.by_class else 15
         first = "class: forecast" if self.by_class else "forecast"
         head = f"{first:<{width}}{'rows':>11}{'said':>9}{'happened':>10}{'gap':>9}"
         lines = [f"{head}  {f'{sure} for all at once':<20}best bet, and what it wins"]
@@ -261,8 +265,8 @@ class AuditReport:
                 lines.append(f"and {len(worst) - _SHOWN:,} more, which need no wider c")
         if lines:
             lines += [
-                "wins: per forecast, by whoever knows the forecast and the group and stakes 1 where it paid; "
-                "luck included",
+                f"wins: per forecast, by whoever knows the forecast and the group and stakes 1"
+                f"{' on each class' if self.by_class else ''} where it paid; luck included",
                 "at least: the part of it that is not luck; c needed: the smallest c that is not refuted",
             ]
         return lines
@@ -276,9 +280,9 @@ class AuditReport:
 
 def _plain(value: Any) -> Any:
     if hasattr(value, "_asdict"):
-        value = value._asdict()
+        return {name.rstrip("_"): _plain(v) for name, v in value._asdict().items()}
     if isinstance(value, dict):
-        return {str(key).rstrip("_"): _plain(v) for key, v in value.items()}
+        return {str(key): _plain(v) for key, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(v) for v in value]
     if isinstance(value, float) and not math.isfinite(value):

@@ -23,10 +23,11 @@ from makewhole import arguments, frames
 from makewhole.arguments import Floats
 from makewhole.recalibration import METHODS, Settings
 from makewhole.soundness import audit
+from makewhole.tables import text_of
 
 
 class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
-    """A classifier, recalibrated on held-out folds, that says how wide c must be for it to be sound.
+    """A classifier, recalibrated on held-out folds, that says how wide c must be, as far as the data tell.
 
     Parameters
     ----------
@@ -189,8 +190,11 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     def _check_settings(self) -> None:
         if self.method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}")
-        if self.c != "auto" and not 0 <= float(arguments.numbers("c", self.c)) <= 1:
+        number = not isinstance(self.c, str) and np.ndim(self.c) == 0
+        if (not isinstance(self.c, str) or self.c != "auto") and not (number and 0 <= float(self.c) <= 1):
             raise ValueError(f"c must be 'auto' or lie in [0, 1]; got {self.c!r}")
+        if not 0 < arguments.scalar("confidence", self.confidence) < 1:
+            raise ValueError(f"confidence must lie between 0 and 1; got {self.confidence!r}")
         arguments.whole("bins", self.bins, least=1)
         arguments.whole("cv", self.cv, least=2)
         arguments.whole("max_patches", self.max_patches, least=0)
@@ -221,12 +225,15 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             if not isinstance(given, Mapping):
                 raise TypeError(f"groups must give a mapping from names to labels; got {given!r}")
         else:
-            given = {str(column): _column(X, column) for column in self.groups}
+            columns = [self.groups] if isinstance(self.groups, (str, int)) else list(self.groups)
+            given = {str(column): _column(X, column) for column in columns}
         rows = _num_samples(X)
         for name, values in given.items():
             if np.shape(values) != (rows,):
                 raise ValueError(f"groups[{name!r}] must be {rows} labels; got shape {np.shape(values)}")
-        return {str(name): np.asarray(values).astype(str) for name, values in given.items()}
+        return {
+            str(name): np.array([text_of(v) for v in values], dtype=str) for name, values in given.items()
+        }
 
     def _maps(self, raw: Floats, outcome: Any, labels: dict[str, Any]) -> list[Any]:
         settings = Settings(self.bins, self.confidence, self.max_patches)
@@ -249,6 +256,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             groups=rules,
             bins=self.bins,
             confidence=self.confidence,
+            max_groups=max([1000, *(len(np.unique(values)) for values in labels.values())]),
         )
 
     def _widths(self, X: Any) -> Floats:
@@ -275,7 +283,7 @@ def _columns(probability: Any) -> Floats:
 
 def _column(X: Any, column: Any) -> Any:
     if hasattr(X, "columns"):
-        names = list(X.columns)
+        names = list(X.column_names if hasattr(X, "column_names") else X.columns)
         if column not in names and not (isinstance(column, int) and 0 <= column < len(names)):
             raise ValueError(
                 f"groups must be columns of X, {', '.join(map(str, names[:20]))}; got {column!r}"
@@ -296,4 +304,7 @@ def _apply(maps: list[Any], raw: Floats, labels: dict[str, Any], least: float) -
     """Each class by its own map, none below `least`; several are then made to add up to one."""
     mapped = np.column_stack([one(p, labels) for one, p in zip(maps, raw.T, strict=True)])
     mended: Floats = np.clip(mapped, least, 1 - least)
-    return mended if mended.shape[1] == 1 else mended / mended.sum(axis=1, keepdims=True)
+    if mended.shape[1] == 1:
+        return mended
+    added: Floats = least + (1 - mended.shape[1] * least) * mended / mended.sum(axis=1, keepdims=True)
+    return added

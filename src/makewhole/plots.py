@@ -28,6 +28,11 @@ def _axes(ax: Any, size: tuple[float, float]) -> Any:
     return Figure(figsize=size, layout="constrained").subplots()
 
 
+def _literal(text: str, most: int = 60) -> str:
+    """Text as it is, not as mathematics, and not too long for an axis."""
+    return (text if len(text) <= most else text[: most - 1] + "…").replace("$", r"\$")
+
+
 def _numbers(values: Any) -> Any:
     return np.asarray(values).astype(np.float64)
 
@@ -78,6 +83,12 @@ class _AuditDisplay:
         `groups` are arrays of labels by name.
         """
         probability = np.asarray(y_prob, dtype=np.float64)
+        if probability.ndim == 2 and probability.shape[1] < 2:
+            raise ValueError(
+                f"y_prob must be one column, or one for each class; got shape {probability.shape}"
+            )
+        if groups is not None and not isinstance(groups, Mapping):
+            raise TypeError(f"groups must be a mapping from names to labels; got {groups!r}")
         columns: dict[str, Any] = {"y": _numbers(y_true)}
         mu: Any = "mu"
         if probability.ndim > 1:
@@ -106,7 +117,7 @@ class _AuditDisplay:
 class ReliabilityDisplay(_AuditDisplay):
     """What was said against what happened, by bin, with bounds, the band that c covers, and the best bet.
 
-    A forecaster is sound where every bar touches the band.
+    A bar that misses the band refutes the forecaster. So may a group, or all bins taken together.
 
     Examples
     --------
@@ -154,11 +165,11 @@ class ReliabilityDisplay(_AuditDisplay):
             ax.scatter(mu[best], outcome[best], marker="*", s=260, color=COLOURS[1], zorder=4, label=text)
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
         ax.set_xlabel("said: mean forecast of the bin")
-        ax.set_ylabel(f"happened, with {self.report.confidence:.0%} bounds for all at once")
+        ax.set_ylabel(f"happened, with {self.report.sure()} bounds for all at once")
         named = [f"class {class_ or 0} of {len(self.report.by_class)}"] * ("class" in cells) + [
             f"{group}={value}" if group else ""
         ]
-        ax.set_title(", ".join(n for n in named if n) or None, fontsize=10)
+        ax.set_title(_literal(", ".join(n for n in named if n)) or None, fontsize=10)
         ax.spines[["top", "right"]].set_visible(False)
         ax.legend(frameon=False, loc="best", fontsize=9)
         self.ax_, self.figure_ = ax, ax.figure
@@ -196,9 +207,9 @@ class SoundnessDisplay(_AuditDisplay):
             )
             ax.scatter(wins, place, color=colour, s=22, zorder=3)
         ax.axvline(0.0, color="0.5", linewidth=0.9, zorder=0)
-        ax.set_yticks(range(len(order)), [self.report.bet(k) for k in order], fontsize=9)
+        ax.set_yticks(range(len(order)), [_literal(self.report.bet(k)) for k in order], fontsize=9)
         ax.invert_yaxis()
-        ax.set_xlabel(f"wins per unit staked, after c; {self.report.confidence:.0%} bounds for all at once")
+        ax.set_xlabel(f"wins per unit staked, after c; {self.report.sure()} bounds for all at once")
         ax.spines[["top", "right"]].set_visible(False)
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.isotonic import IsotonicRegression
 
 from makewhole import bounds
@@ -16,7 +18,7 @@ Labels = dict[str, Any]  # every row's label, by the name of a way to group them
 Map = Callable[[Floats, Labels], Floats]
 
 _LEAST = 1e-6  # log odds need probabilities strictly between 0 and 1
-_STEPS, _FAR = 10, 8.0  # Newton's steps, and the farthest that log odds are moved at once
+_HALVINGS, _FAR = 40, 8.0  # how finely, and how far at most, log odds are moved at once
 
 
 class Settings(NamedTuple):
@@ -72,10 +74,31 @@ class _Isotonic:
         return found
 
 
+def _fit_smoothed(p: Floats, y: Floats, labels: Labels, settings: Settings) -> Map:
+    """A monotone map whose steps know how few rows they rest on: none says 0 or 1 for want of the other."""
+    isotonic = fit_isotonic(p, y, labels, settings)
+    level, place = np.unique(isotonic(p, labels), return_inverse=True)
+    rows, happened = np.bincount(place), np.bincount(place, y)
+    # As if two rows more of each step had gone as everyone's do.
+    smoothed = (happened + 2 * y.mean()) / (rows + 2)
+    return _Smoothed(isotonic, level, np.maximum.accumulate(smoothed))
+
+
+@dataclass(frozen=True)
+class _Smoothed:
+    isotonic: Map
+    level: Floats
+    smoothed: Floats
+
+    def __call__(self, p: Floats, labels: Labels) -> Floats:
+        found: Floats = np.interp(self.isotonic(p, labels), self.level, self.smoothed)
+        return found
+
+
 def fit_patches(p: Floats, y: Floats, labels: Labels, settings: Settings) -> Map:
     """A monotone map, and then cell after cell what is off by more than chance."""
     codes = {name: np.unique(values, return_inverse=True) for name, values in labels.items()}
-    start = fit_isotonic(p, y, labels, settings)
+    start = _fit_smoothed(p, y, labels, settings)
     said, patches = np.clip(start(p, labels), _LEAST, 1 - _LEAST), list[Patch]()
     while len(patches) < settings.max_patches:
         worst = _worst_cell(said, y, codes, settings)
@@ -84,6 +107,10 @@ def fit_patches(p: Floats, y: Floats, labels: Labels, settings: Settings) -> Map
         inside = _inside(said, worst, labels, settings.bins)
         patches.append(worst._replace(shift=_balancing_shift(said[inside], float(y[inside].sum()))))
         said = _patched(said, patches[-1], labels, settings.bins)
+    else:
+        if _worst_cell(said, y, codes, settings) is not None:
+            message = f"multicalibration stopped at max_patches={settings.max_patches}, with gaps left"
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
     return _Patched(start, tuple(patches), settings.bins)
 
 
@@ -116,15 +143,20 @@ def _bin_of(p: Floats, bins: int) -> Any:
 
 
 def _balancing_shift(p: Floats, happened: float) -> float:
-    """How far log odds must move for the forecasts to add up to what happened (Newton's steps)."""
-    odds, shift = p / (1 - p), 0.0
-    for _ in range(_STEPS):
-        moved = odds * np.exp(shift)
-        moved /= 1 + moved
-        slope = float((moved * (1 - moved)).sum())
-        # Where everything happened, or nothing, there is no balance: then go as far as is sensible.
-        shift = float(np.clip(shift + (happened - float(moved.sum())) / max(slope, 1e-9), -_FAR, _FAR))
-    return shift
+    """How far log odds must move for the forecasts to add up to what happened.
+
+    Their sum grows with the shift, so halving finds it; where everything happened, or nothing, there is no
+    balance, and it goes as far as is sensible.
+    """
+    odds, low, high = p / (1 - p), -_FAR, _FAR
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        moved = odds * np.exp(middle)
+        if float((moved / (1 + moved)).sum()) < happened:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
 
 
 def _worst_cell(said: Floats, y: Floats, codes: dict[str, Any], settings: Settings) -> Patch | None:

@@ -114,7 +114,7 @@ def _bins(report: AuditReport) -> list[str]:
         "said",
         "happened",
         "gap",
-        f"wins per unit, {report.confidence:.0%} for all at once",
+        f"wins per unit, {report.sure()} for all at once",
     )
     return ["<h2>By forecast</h2>", _numbers(head, rows)]
 

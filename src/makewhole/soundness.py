@@ -8,15 +8,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from makewhole import arguments, bounds, frames, tables
+from makewhole import arguments, frames, tables
 from makewhole.arguments import Floats
-from makewhole.findings import AuditReport, Bounded, Cell, GroupFinding, Scores
+from makewhole.findings import AuditReport
 from makewhole.tables import Columns, Pass
+from makewhole.wagers import (
+    Cells,
+    Sums,
+    cell_at,
+    findings_by_group,
+    joint_scores,
+    scores_of,
+    sums_of_wins,
+    table_of,
+)
 
 _SCORES = ("squared", "log_said", "impossible", "log_hit", "impossible_hit")
 
@@ -40,7 +50,9 @@ def audit(
     The sums are made by the engine that holds the data; only cells come back. The bounds are those of
     Chernoff and Hoeffding (`makewhole.bounds`), for all cells at once (Bonferroni). They hold at any count
     if outcomes are independent given the forecasts, whatever their probabilities, and bound the mean of
-    these probabilities. Binning can miss bets, never invent them.
+    these probabilities. So forecasts, c, groups and weights must not have been chosen by the outcomes
+    audited: what a model that learns as it goes has said does not qualify; for that watch the statement of an
+    `InsuredForecaster`. Binning can miss bets, never invent them.
 
     Parameters
     ----------
@@ -85,13 +97,13 @@ def audit(
     """
     bins = arguments.whole("bins", bins, least=1)
     most = arguments.whole("max_groups", max_groups, least=1)
-    level = float(arguments.numbers("confidence", confidence))
+    level = arguments.scalar("confidence", confidence)
     if not 0 < level < 1:
         raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}")
     opened, rules = tables.open_frame(frame), tables.group_rules(groups)
     plan = _plan(mu, outcome, c, stake, weight)
     if undecided is not None:
-        none = float(arguments.numbers("undecided", undecided))
+        none = arguments.scalar("undecided", undecided)
         plan = [replace(columns, undecided=none) for columns in plan]
     for columns in plan:
         tables.check_columns(
@@ -113,64 +125,63 @@ def audit(
             f"{weight} weighs rows and does not count them: the evidence is that of {found[0].rows:,} rows"
         )
     gaps = tables.count_gaps(opened, plan[0]) if found[0].missing else {}
-    said = "0" if c is None else f"{c:g}" if isinstance(c, (int, float)) else f"column {c}"
+    said = "0" if c is None else f"column {c}" if isinstance(c, (str, Sequence)) else f"{float(c):g}"
     facts: dict[str, Any] = {"missing": gaps, "bins": bins, "confidence": level, "c": said}
     facts["notes"] = tuple(notes)
     return _report(found, plan, facts, frames.backend_of(opened))
 
 
-def _plan(mu: Any, outcome: str, c: Any, stake: Any, weight: str | None) -> list[Columns]:
+def _plan(mu: Any, outcome: Any, c: Any, stake: Any, weight: Any) -> list[Columns]:
     """Which columns each class needs; a binary event is one class."""
-    if c is not None and not isinstance(c, (str, Sequence)):
-        c = float(arguments.numbers("c", c))
-        if not 0 <= c <= 1:
-            hint = " (a percentage? divide by 100)" if c > 1 else ""
-            raise ValueError(f"c must lie in [0, 1]; got {c:g}{hint}")
-    if isinstance(mu, str):
-        if not isinstance(stake, (str, type(None))) or (c is not None and not isinstance(c, (str, float))):
-            raise TypeError(f"c and stake must be single columns where mu is one; got {c!r}, {stake!r}")
-        return [Columns(mu, outcome, 0.0 if c is None else c, stake, weight)]
-    names = list(mu)
-    if len(names) < 2 or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"mu must be a column, or a list of at least two, one per class; got {mu!r}")
-    widths = [0.0 if c is None else c] * len(names) if c is None or isinstance(c, (str, float)) else list(c)
-    stakes = [None] * len(names) if stake is None else list(stake)
-    if len(widths) != len(names) or len(stakes) != len(names) or isinstance(stake, str):
-        raise ValueError(f"c and stake must be {len(names)} columns, one per class; got {c!r}, {stake!r}")
+    for name, column in {"outcome": outcome, "weight": weight}.items():
+        if not isinstance(column, str) and not (name == "weight" and column is None):
+            raise TypeError(f"{name} must be the name of a column; got {column!r}")
+    several = isinstance(mu, (list, tuple))
+    if not isinstance(mu, str) and not (several and len(mu) > 1 and all(isinstance(m, str) for m in mu)):
+        raise TypeError(f"mu must be a column, or a list of at least two, one per class; got {mu!r}")
+    names = list(mu) if several else [mu]
+    widths = list(c) if isinstance(c, (list, tuple)) else [c] * len(names)
+    stakes = list(stake) if isinstance(stake, (list, tuple)) else [stake] * len(names)
+    if len(widths) != len(names) or len(stakes) != len(names) or (several and isinstance(stake, str)):
+        raise ValueError(f"c and stake must be one per class, {len(names)} of them; got {c!r}, {stake!r}")
+    if any(not isinstance(one, str) for one in stakes if one is not None):
+        raise TypeError(f"stake must be the name of a column; got {stake!r}")
+    parts = zip(names, [_width(one) for one in widths], stakes, strict=True)
+    if not several:
+        return [Columns(name, outcome, width, staked, weight) for name, width, staked in parts]
     return [
-        Columns(name, outcome, widths[k], stakes[k], weight, len(names), k, (*names[:k], *names[k + 1 :]))
-        for k, name in enumerate(names)
+        Columns(name, outcome, width, staked, weight, len(names), k, tuple(n for n in names if n != name))
+        for k, (name, width, staked) in enumerate(parts)
     ]
 
 
-@dataclass
-class _Sums:
-    """One class's sums: a row for everyone and for each group, a column for each bin, and one for all."""
-
-    names: list[tuple[str, str]]
-    sums: dict[str, Floats]
-    scores: dict[str, float]
-    missing: int
-
-    @property
-    def rows(self) -> int:
-        return int(self.sums["one"][0, -1])
+def _width(c: Any) -> str | float:
+    """A column of c, or a number."""
+    if c is None or isinstance(c, str):
+        return c or 0.0
+    width = arguments.scalar("c", c)
+    if not 0 <= width <= 1:
+        hint = " (a percentage? divide by 100)" if width > 1 else ""
+        raise ValueError(f"c must lie in [0, 1]; got {width:g}{hint}")
+    return width
 
 
-def _add_up(frame: Any, columns: Columns, rules: Any, bins: int, most: int, notes: list[str]) -> _Sums:
-    passes = tables.add_up(frame, columns, rules, bins)
+def _add_up(frame: Any, columns: Columns, rules: Any, bins: int, most: int, notes: list[str]) -> Sums:
+    passes = tables.add_up(frame, columns, rules, bins, most)
     first = passes[0].sums
     scores = {n: float(m.sum()) for n, m in first.items() if n in _SCORES}
     kept = [n for n in first if n not in scores and n != "bad"]
     names, blocks = [("", "")], [{n: _fold(n, first[n]) for n in kept}]
     for found in passes:
-        merged, others = tables.merge_small(found, most) if len(found.keys) == 1 else (found, 0)
-        if others and found.keys[0] not in "".join(notes):
-            notes.append(
-                f"{found.keys[0]} has {len(found.labels):,} groups: the {most:,} largest are audited one by "
-                f"one, the other {others:,} as one (max_groups={most})"
-            )
-        for name, block in _groups(merged, rules, kept):
+        note = (
+            f"{found.keys[0]} has {most + found.others:,} groups: the {most:,} largest are audited one by "
+            f"one, the other {found.others:,} as one (max_groups={most})"
+            if found.others
+            else ""
+        )
+        if note and note not in notes:  # once, not for every class
+            notes.append(note)
+        for name, block in _groups(found, rules, kept):
             names.append(name)
             blocks.append(block)
     sums = {}
@@ -178,7 +189,7 @@ def _add_up(frame: Any, columns: Columns, rules: Any, bins: int, most: int, note
         matrix = np.vstack([block[n] for block in blocks])
         total = matrix.max(axis=1) if n == "heaviest" else matrix.sum(axis=1)
         sums[n] = np.column_stack([matrix, total])
-    return _Sums(names, sums, scores, passes[0].missing)
+    return Sums(names, sums, scores, passes[0].missing)
 
 
 def _fold(name: str, matrix: Floats) -> Floats:
@@ -200,68 +211,15 @@ def _groups(found: Pass, rules: Any, kept: list[str]) -> Iterator[tuple[tuple[st
             yield (key, "yes"), {n: _fold(n, found.sums[n][members]) for n in kept}
 
 
-class _Cells:
-    """Every cell of every class, as arrays [class, group, bin], the last bin being all of them."""
-
-    def __init__(self, found: list[_Sums], columns: list[Columns], confidence: float) -> None:
-        def stack(name: str) -> Floats:
-            return np.stack([sums.sums[name] for sums in found])
-
-        self.rows = stack("one")
-        self.full = self.rows > 0
-        self.weight = stack("weight") if columns[0].weight else self.rows
-        self.full &= self.weight > 0
-        per = np.where(self.full, self.weight, 1.0)
-        self.mu, self.outcome = stack("mu") / per, stack("outcome") / per
-        widths = [
-            s.sums["c"] if isinstance(one.c, str) else one.c * w
-            for s, one, w in zip(found, columns, self.weight, strict=True)
-        ]
-        self.c = np.stack(widths) / per
-        self.gap = self.outcome - self.mu
-        # A weighted outcome w·y is one in [0, 1] once divided by the largest weight.
-        share: Any = 1.0
-        if columns[0].weight:
-            share = self.weight / np.where(self.full, self.rows * stack("heaviest"), 1.0)
-        self.tried = int(self.full.sum())
-        low, high = np.zeros(self.rows.shape), np.ones(self.rows.shape)
-        # Where rows weigh differently, a second bound may be narrower, and half the risk is for it.
-        ways = np.where(np.asarray(share) < 1 - 1e-9, 2, 1) * np.ones(self.rows.shape)
-        risk = (1 - confidence) / (2 * self.tried * ways)
-        mean = (self.outcome * share)[self.full]
-        low[self.full], high[self.full] = bounds.interval(mean, self.rows[self.full], risk[self.full])
-        share = np.where(self.full, share, 1.0)
-        low, high = low / share, np.minimum(high / share, 1.0)
-        if columns[0].weight:
-            spread = np.sqrt(stack("weight_squared")) / per
-            reach = bounds.weighted_reach(spread, risk)
-            low = np.where(ways == 2, np.maximum(low, self.outcome - reach), low)
-            high = np.where(ways == 2, np.minimum(high, self.outcome + reach), high)
-        self.low, self.high = low - self.mu, high - self.mu
-        self.wins = np.abs(self.gap) - self.c
-        self.wins_low = np.maximum(self.low, -self.high) - self.c
-        self.wins_high = np.maximum(self.high, -self.low) - self.c
-        edge = np.clip(self.mu + np.sign(self.gap) * self.c, 0.0, 1.0)
-        chance = bounds.tail(self.outcome * share, edge * share, self.rows)
-        if columns[0].weight:
-            second = bounds.weighted_tail(self.outcome - edge, spread)
-            chance = np.where(ways == 2, np.minimum(chance, second), chance)
-        self.p_value = np.where(self.wins > 0, np.minimum(1.0, 2 * self.tried * ways * chance), 1.0)
-        # The narrowest c that this cell does not refute.
-        self.needed = np.where(self.full, np.maximum(0.0, np.maximum(self.low, -self.high)), 0.0)
-        self.staked = stack("staked") if columns[0].stake else None
-        self.won = stack("won") if columns[0].stake else None
-
-
 def _report(
-    found: list[_Sums], columns: list[Columns], facts: dict[str, Any], backend: str | None
+    found: list[Sums], columns: list[Columns], facts: dict[str, Any], backend: str | None
 ) -> AuditReport:
-    cells = _Cells(found, columns, facts["confidence"])
+    cells = Cells(found, columns, facts["confidence"])
     names, classes = found[0].names, columns[0].classes
     p_value = float(cells.p_value[cells.full].min())
-    wins, wins_low = _sums_of_wins(cells)
-    by_class = tuple(_scores(cells, k, sums.scores) for k, sums in enumerate(found))
-    scores = by_class[0] if classes is None else _joint(by_class, found, float(cells.weight[0, 0, -1]))
+    wins, wins_low = sums_of_wins(cells)
+    by_class = tuple(scores_of(cells, k, sums.scores) for k, sums in enumerate(found))
+    scores = by_class[0] if classes is None else joint_scores(by_class, found, float(cells.weight[0, 0, -1]))
     order = np.where(cells.full, cells.wins_low, -np.inf)
     best = np.unravel_index(int(np.argmax(order)), order.shape)
     if order[best] <= 0:  # nothing is shown to win: then what speaks loudest
@@ -272,128 +230,15 @@ def _report(
         sound=p_value > 1 - facts["confidence"],
         p_value=p_value,
         smallest_c=float(cells.needed.max()),
-        best=_cell(cells, names, classes, tuple(int(i) for i in best), facts["bins"]),
+        best=cell_at(cells, names, classes, tuple(int(i) for i in best), facts["bins"]),
         wins=float(wins.max()),
         wins_low=float(wins_low.max()),
         scores=scores,
-        groups=_findings(cells, names),
+        groups=findings_by_group(cells, names),
         by_class=() if classes is None else by_class,
-        table=_table(cells, names, classes, facts["bins"]),
+        table=table_of(cells, names, classes, facts["bins"]),
         staked=None if cells.staked is None else float(cells.staked[:, 0, -1].sum()),
         won=None if cells.won is None else float(cells.won[:, 0, -1].sum()),
         backend=backend,
         **facts,
     )
-
-
-def _sums_of_wins(cells: _Cells) -> tuple[Floats, Floats]:
-    """What the best customer of each group wins per forecast over its bins, as measured and at least."""
-    weight = np.where(cells.full, cells.weight, 0.0)[..., :-1]
-    total = np.maximum(cells.weight[0, :, -1], 1e-300)
-    measured, least = (
-        (np.maximum(wins[..., :-1], 0.0) * weight).sum(axis=(0, 2)) / total
-        for wins in (cells.wins, cells.wins_low)
-    )
-    whole = np.where(cells.full, np.maximum(cells.wins_low, 0.0), 0.0)[..., -1].max(axis=0)
-    return measured, np.maximum(least, whole)
-
-
-def _findings(cells: _Cells, names: list[tuple[str, str]]) -> dict[str, dict[str, GroupFinding]]:
-    """Every group; with classes, in numbers of the class that is worst for it."""
-    worst = np.argmax(np.where(cells.full[..., -1], np.abs(cells.gap[..., -1]), -1.0), axis=0)
-    at = (worst, np.arange(len(names)), -1)
-    nothing = np.zeros(len(names))
-    columns = (
-        *(
-            part[at]
-            for part in (cells.rows, cells.mu, cells.outcome, cells.gap, cells.low, cells.high, cells.c)
-        ),
-        *_sums_of_wins(cells),
-        cells.needed.max(axis=(0, 2)),
-        np.where(cells.full, cells.p_value, 1.0).min(axis=(0, 2)),
-        *(nothing if money is None else money[..., -1].sum(axis=0) for money in (cells.staked, cells.won)),
-    )
-    found: dict[str, dict[str, GroupFinding]] = {}
-    for k, ((column, value), numbers) in enumerate(
-        zip(names, zip(*(c.tolist() for c in columns), strict=True), strict=True)
-    ):
-        rows, mu, outcome, gap, low, high, *rest = numbers
-        if column and rows:
-            group = GroupFinding(int(rows), mu, outcome, Bounded(gap, low, high), *rest)
-            named = group if len(cells.full) == 1 else group._replace(class_=int(worst[k]))
-            found.setdefault(column, {})[value] = named
-    return found
-
-
-def _scores(cells: _Cells, k: int, sums: dict[str, float]) -> Scores:
-    full = cells.full[k, 0, :-1]
-    weight = np.where(full, cells.weight[k, 0, :-1], 0.0)
-    total = float(weight.sum())
-    weight = weight / total
-    gap, happened, base = cells.gap[k, 0, :-1], cells.outcome[k, 0, :-1], float(cells.outcome[k, 0, -1])
-    low = np.maximum(0.0, np.maximum(cells.low, -cells.high))[k, 0, :-1][full]
-    high = np.minimum(1.0, np.maximum(cells.high, -cells.low))[k, 0, :-1][full]
-    brier = sums["squared"] / total
-    reliability = float((weight * np.where(full, gap, 0.0) ** 2).sum())
-    resolution = float((weight * np.where(full, happened - base, 0.0) ** 2).sum())
-    uncertainty = base * (1 - base)
-    return Scores(
-        mce=Bounded(float(np.abs(gap[full]).max()), float(low.max()), float(high.max())),
-        ece=float((weight * np.where(full, np.abs(gap), 0.0)).sum()),
-        brier=brier,
-        reliability=reliability,
-        resolution=resolution,
-        uncertainty=uncertainty,
-        within=brier - (reliability - resolution + uncertainty),
-        log_loss=np.inf if sums["impossible"] else -sums["log_said"] / total,
-    )
-
-
-def _joint(by_class: tuple[Scores, ...], found: list[_Sums], total: float) -> Scores:
-    """All classes together: what happened had a probability, and the parts of the Brier score add up."""
-    added = {part: sum(getattr(s, part) for s in by_class) for part in Scores._fields[2:-1]}
-    hit_impossible = any(sums.scores["impossible_hit"] for sums in found)
-    log_loss = np.inf if hit_impossible else -sum(sums.scores["log_hit"] for sums in found) / total
-    worst = max(by_class, key=lambda s: s.mce.value).mce
-    low, high = max(s.mce.low for s in by_class), max(s.mce.high for s in by_class)
-    mce = Bounded(worst.value, low, high)
-    return Scores(mce=mce, ece=sum(s.ece for s in by_class) / len(by_class), log_loss=log_loss, **added)
-
-
-def _cell(
-    cells: _Cells, names: list[tuple[str, str]], classes: int | None, at: tuple[int, ...], bins: int
-) -> Cell:
-    k, g, b = at
-    low, high = (0.0, 1.0) if b == bins else (b / bins, (b + 1) / bins)
-    return Cell(
-        class_=None if classes is None else k,
-        group=names[g][0],
-        value=names[g][1],
-        low=low,
-        high=high,
-        rows=int(cells.rows[at]),
-        mu=float(cells.mu[at]),
-        outcome=float(cells.outcome[at]),
-        c=float(cells.c[at]),
-        stake=int(np.sign(cells.gap[at])),
-        wins=Bounded(float(cells.wins[at]), float(cells.wins_low[at]), float(cells.wins_high[at])),
-        p_value=float(cells.p_value[at]),
-    )
-
-
-def _table(cells: _Cells, names: list[tuple[str, str]], classes: int | None, bins: int) -> dict[str, Any]:
-    k, g, b = np.nonzero(cells.full)
-    at = (k, g, b)
-    whole = b == bins  # a bin of its own: all of them
-    table: dict[str, Any] = {} if classes is None else {"class": k}
-    table |= {"group": [names[i][0] for i in g], "value": [names[i][1] for i in g]}
-    table |= {"bin_low": np.where(whole, 0.0, b / bins), "bin_high": np.where(whole, 1.0, (b + 1) / bins)}
-    table |= {"total": whole, "rows": cells.rows[at].astype(np.int64), "weight": cells.weight[at]}
-    table |= {"mu": cells.mu[at], "outcome": cells.outcome[at], "c": cells.c[at]}
-    table |= {"gap": cells.gap[at], "gap_low": cells.low[at], "gap_high": cells.high[at]}
-    table |= {"stake": np.sign(cells.gap[at]).astype(np.int64), "wins": cells.wins[at]}
-    table |= {"wins_low": cells.wins_low[at], "wins_high": cells.wins_high[at]}
-    table |= {"p_value": cells.p_value[at], "smallest_c": cells.needed[at]}
-    if cells.staked is not None and cells.won is not None:
-        table |= {"staked": cells.staked[at], "won": cells.won[at]}
-    return table

@@ -24,6 +24,7 @@ from makewhole.frames import open_native
 _TOGETHER = 6
 
 MISSING = "(missing)"
+_NOTHING = ("NAType", "NaTType")  # pandas' own
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Columns:
     """Which columns play which part; `c` may be a number, `label` is the class that counts as 1.
 
     `others` are columns that must not be missing, either: the other classes' probabilities. An outcome that
-    is `undecided` counts as missing.
+    is `undecided` counts as missing, and so does a row of no weight.
     """
 
     mu: str
@@ -47,7 +48,7 @@ class Columns:
     def numeric(self) -> dict[str, str]:
         """The columns of numbers, by the argument that names them."""
         named = {"mu": self.mu, "outcome": self.outcome, "c": self.c, "stake": self.stake}
-        named |= {"weight": self.weight, **{f"other {k}": name for k, name in enumerate(self.others)}}
+        named["weight"] = self.weight
         return {argument: column for argument, column in named.items() if isinstance(column, str)}
 
 
@@ -59,12 +60,15 @@ class Pass:
     labels: list[tuple[str, ...]]
     sums: dict[str, Floats]
     missing: int
+    others: int  # groups that became one
 
 
 def open_frame(frame: Any) -> Any:
     """The frame as narwhals knows it; a polars frame is made lazy, for its engine plans better than we do."""
     import narwhals as nw
 
+    if type(frame).__module__.startswith("pyarrow"):  # chunks may number their text differently
+        frame = frame.unify_dictionaries()
     wrapped = open_native(frame)
     return (
         wrapped.lazy()
@@ -85,7 +89,9 @@ def check_columns(frame: Any, numeric: Mapping[str, str], others: Iterable[str])
     for argument, column in numeric.items():
         if not (schema[column].is_numeric() or schema[column] == nw.Boolean or _holds_numbers(frame, column)):
             example = _first(frame.select(nw.col(column)))
-            shown = "" if example is None else f", as in {example!r}"
+            if example is None:  # nothing but gaps, or nothing at all
+                continue
+            shown = f", as in {example!r}"
             if argument == "outcome":
                 shown += " (map it to 0 and 1 first)"
             elif isinstance(example, str) and example.strip().endswith("%"):
@@ -103,10 +109,11 @@ def _holds_numbers(frame: Any, column: str) -> bool:
     return all(isinstance(v, (int, float, np.number, np.bool_)) for v in values)
 
 
-def add_up(frame: Any, columns: Columns, groups: Mapping[str, Any], bins: int) -> list[Pass]:
+def add_up(frame: Any, columns: Columns, groups: Mapping[str, Any], bins: int, most: int) -> list[Pass]:
     """Every pass an audit needs: one for each group column, and one for a few predicates at a time.
 
-    The first adds up the scores, too, and finds what is wrong.
+    The first adds up the scores, too, and finds what is wrong. Of a column's groups the largest come first;
+    those beyond the first `most` become one.
     """
     import narwhals as nw
 
@@ -122,7 +129,8 @@ def add_up(frame: Any, columns: Columns, groups: Mapping[str, Any], bins: int) -
         values = {n: np.asarray(found[n].to_list(), np.float64) for n in found.columns if n not in by}
         if not passes and values["bad"].sum():
             _refuse_wrong(frame, columns)
-        passes.append(_tabulate(keys, [_labels(found[key]) for key in by], values, bins))
+        labels = [_labels(found[key]) for key in by]
+        passes.append(_tabulate(keys, labels, values, bins, most if len(keys) == 1 else None))
     return passes
 
 
@@ -130,10 +138,12 @@ def count_gaps(frame: Any, columns: Columns) -> dict[str, int]:
     """How many rows lack each of the numbers."""
     import narwhals as nw
 
-    numeric = columns.numeric()
+    numeric = {**columns.numeric(), **_kept(columns)}
     rules = {column: _gap(argument) for argument, column in numeric.items()}
     if columns.undecided is not None:
         rules[f"a decided {columns.outcome}"] = nw.col("outcome") == columns.undecided
+    if columns.weight is not None:
+        rules[f"a positive {columns.weight}"] = nw.col("weight") == 0
     frame = frame.select(*_numbers(numeric))
     flags = [
         nw.when(r).then(nw.lit(1)).otherwise(nw.lit(0)).alias(f"n{k}") for k, r in enumerate(rules.values())
@@ -170,7 +180,7 @@ def _prepare(frame: Any, columns: Columns, groups: Mapping[str, Any], bins: int)
 
     col, lit, when = nw.col, nw.lit, nw.when
     numeric, wrong = columns.numeric(), list(_wrong(columns).values())
-    kept = _numbers(numeric)
+    kept = _numbers({**numeric, **_kept(columns)})
     for name, rule in groups.items():
         inside = when(rule).then(lit(1)).otherwise(lit(0)) if isinstance(rule, nw.Expr) else col(rule)
         kept.append(inside.alias(_key(groups, name)))
@@ -203,9 +213,15 @@ def _gap(argument: str) -> Any:
 def _any_gap(columns: Columns) -> Any:
     import narwhals as nw
 
-    gaps = [_gap(argument) for argument in columns.numeric()]
+    gaps = [_gap(argument) for argument in (*columns.numeric(), *_kept(columns))]
     gaps += [] if columns.undecided is None else [nw.col("outcome") == columns.undecided]
+    gaps += [] if columns.weight is None else [nw.col("weight") == 0]
     return functools.reduce(operator.or_, gaps)
+
+
+def _kept(columns: Columns) -> dict[str, str]:
+    """The other classes' columns, under names of our own."""
+    return {f"other {k}": name for k, name in enumerate(columns.others)}
 
 
 def _wrong(columns: Columns) -> dict[str, Any]:
@@ -277,33 +293,43 @@ def _sums(columns: Columns, *, first: bool) -> list[Any]:
     return sums + [nw.col("weight").max().alias("heaviest")] * (columns.weight is not None)
 
 
-def _tabulate(keys: tuple[str, ...], columns: list[list[str]], values: dict[str, Floats], bins: int) -> Pass:
-    """From a row per label and bin to a matrix per sum."""
+def _tabulate(
+    keys: tuple[str, ...], columns: list[list[str]], values: dict[str, Floats], bins: int, most: int | None
+) -> Pass:
+    """From a row per label and bin to a matrix per sum, the largest groups first."""
     places: dict[tuple[str, ...], int] = {}
     rows: list[tuple[str, ...]] = list(zip(*columns, strict=True)) or [()] * len(values["bin"])
     at = np.array([places.setdefault(row, len(places)) for row in rows], dtype=np.int64)
     which = values.pop("bin").astype(np.int64)
     counted = which >= 0
+    labels, others = list(places), 0
+    if most is not None:
+        size = np.bincount(at, values["one"] * counted, minlength=len(labels))
+        order = sorted(range(len(labels)), key=lambda k: (-size[k], labels[k]))
+        others = max(0, len(order) - most)
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.minimum(np.arange(len(order)), most)
+        at, labels = rank[at], [labels[k] for k in order[:most]] + [(f"({others:,} others)",)] * (others > 0)
     sums = {}
     for name, column in values.items():
-        sums[name] = np.zeros((len(places), bins))
+        sums[name] = np.zeros((len(labels), bins))
         combine = np.maximum if name == "heaviest" else np.add
         combine.at(sums[name], (at[counted], which[counted]), column[counted])
-    return Pass(keys, list(places), sums, int(values["one"][~counted].sum()))
+    return Pass(keys, labels, sums, int(values["one"][~counted].sum()), others)
 
 
 def _labels(series: Any) -> list[str]:
     """Groups' names, the same from every engine."""
     values, nulls = series.to_list(), series.is_null().to_list()
-    return [MISSING if null else _label(value) for value, null in zip(values, nulls, strict=True)]
+    return [MISSING if null else text_of(value) for value, null in zip(values, nulls, strict=True)]
 
 
-def _label(value: Any) -> str:
-    if isinstance(value, float):
-        if math.isnan(value):
-            return MISSING
-        if value.is_integer():  # an engine may make floats of whole numbers
-            return str(int(value))
+def text_of(value: Any) -> str:
+    """A label as text, whatever an engine has made of it: whole numbers may come as floats, gaps as NaN."""
+    if value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in _NOTHING:
+        return MISSING
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     return str(value)
 
 
@@ -312,13 +338,13 @@ def _refuse_wrong(frame: Any, columns: Columns) -> None:
     import narwhals as nw
 
     named = columns.numeric()
-    whole = frame.select(*_numbers(named)).filter(~_any_gap(columns))
+    whole = frame.select(*_numbers({**named, **_kept(columns)})).filter(~_any_gap(columns))
     for argument, rule in _wrong(columns).items():
         example = _first(whole.filter(rule).select(nw.col(argument)))
         if example is not None:
             percent = argument in ("mu", "c") and 1.01 < example <= 100
             hint = " (a percentage? divide by 100)" if percent else ""
-            if argument == "outcome" and example == 0.5:
+            if argument == "outcome" and example == 0.5 and columns.classes is None:
                 hint = " (a tie? undecided=0.5 leaves such rows out, and counts them)"
             bound = _bound(argument, columns.classes)
             raise ValueError(f"{argument}={named[argument]!r} {bound}; got {example:.16g}{hint}")
@@ -342,22 +368,6 @@ def _collect(frame: Any) -> Any:
     return frame.collect(**options)
 
 
-def merge_small(found: Pass, most: int) -> tuple[Pass, int]:
-    """The largest groups first; those beyond the first `most` become one. Returns how many became one."""
-    rows = found.sums["one"].sum(axis=1)
-    order = np.array(sorted(range(len(rows)), key=lambda k: (-rows[k], found.labels[k])), dtype=np.int64)
-    if len(order) <= most:
-        sorted_sums = {name: matrix[order] for name, matrix in found.sums.items()}
-        return Pass(found.keys, [found.labels[k] for k in order], sorted_sums, found.missing), 0
-    kept, rest = order[:most], order[most:]
-    labels = [*(found.labels[k] for k in kept), (f"({len(rest):,} others)",)]
-    sums = {}
-    for name, matrix in found.sums.items():
-        last = matrix[rest].max(axis=0) if name == "heaviest" else matrix[rest].sum(axis=0)
-        sums[name] = np.vstack([matrix[kept], last])
-    return Pass(found.keys, labels, sums, found.missing), len(rest)
-
-
 def group_rules(groups: Any) -> dict[str, Any]:
     """Groups as callers give them, by name: a column, or a predicate that is a narwhals expression."""
     import narwhals as nw
@@ -371,7 +381,7 @@ def group_rules(groups: Any) -> dict[str, Any]:
     rules: dict[str, Any] = {}
     for group in groups:
         if isinstance(group, str):
-            rules[group] = group
+            rules |= _named_once(group, rules)
             continue
         if not isinstance(group, Mapping):
             raise TypeError(f"groups must be columns or a mapping from names to predicates; got {group!r}")
@@ -381,5 +391,11 @@ def group_rules(groups: Any) -> dict[str, Any]:
                     f"groups[{name!r}] must be a column or a narwhals expression, such as "
                     f"nw.col('distance') > 1000; got {rule!r}"
                 )
-            rules[str(name)] = rule
+            rules |= {**_named_once(str(name), rules), str(name): rule}
     return rules
+
+
+def _named_once(name: str, known: Mapping[str, Any]) -> dict[str, str]:
+    if not name or name in known:
+        raise ValueError(f"groups must have names, each of its own; got {name!r}" + " twice" * bool(name))
+    return {name: name}
