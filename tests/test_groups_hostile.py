@@ -78,8 +78,8 @@ def forged(f: mw.InsuredForecaster, path: Path, change: Any) -> None:
     ("change", "message"),
     [
         (lambda c: c["corrections"][0]["state"]["by_group"][0][1].update(rate=0.001), "a copy of Reserve"),
-        (lambda c: c.update(late=[-1, [0.0]]), "late must be a whole number of at least 0; got -1"),
-        (lambda c: c.update(late=[2, [-1.0]]), "none negative"),
+        (lambda c: c.update(late=[-1, [0.0], [0.0]]), "late must be a whole number of at least 0; got -1"),
+        (lambda c: c.update(late=[2, [-1.0], [0.0]]), "none negative"),
         (lambda c: c["open"][0]["lines"][0].__setitem__(1, -7), r"c must lie in \[0, 0.5\] in sound mode"),
         (lambda c: c["open"][0]["lines"][0][3].__setitem__(0, float("nan")), "proposal must be finite"),
         (lambda c: c["open"][0]["lines"][0][4][1].__setitem__(1, 99), "proposal must come from this"),

@@ -204,7 +204,7 @@ def test_a_stake_beyond_the_exposure_is_refused_and_changes_nothing() -> None:
     f.stake(one, 10.0)  # may lose 5
     with pytest.raises(mw.StakeRefused, match="open bets could lose 10; max_exposure is 7") as refused:
         f.stake(two, 10.0)
-    assert refused.value.limit == pytest.approx(2.0)
+    assert refused.value.limit == pytest.approx(4.0)
     with pytest.raises(mw.StakeRefused):
         f.settle(two, 1, stake=10.0)
     f.stake(two, 4.0)

@@ -140,6 +140,14 @@ def scalar(name: str, value: Any) -> float:
     return float(number)
 
 
+def within(name: str, value: Any, low: float, high: float) -> float:
+    """Read one number of [low, high]."""
+    number = positive(name, value) if low > 0 else scalar(name, value)
+    if not low <= number <= high:
+        raise ValueError(f"{name} must lie in [{low:g}, {high:g}]; got {value!r}")
+    return number
+
+
 def whole(name: str, value: Any, *, least: int) -> int:
     """Read one integer that is at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:

@@ -199,10 +199,10 @@ def _certified(
     rules: tuple[bool, bool],
 ) -> Certificate:
     """What a forecaster with this correction could have lost: every outcome came before the next forecast."""
-    apart = isinstance(correction, Grouped)
-    ones: list[Any] = (
-        [correction.member((n,)) for n in groups] if isinstance(correction, Grouped) else [correction]
-    )
+    apart, ones = False, [correction]
+    if isinstance(correction, Grouped):
+        names = groups if correction.groups is None else correction.groups
+        apart, ones = True, [correction.member((name,)) for name in names]
     found = [certify([one], max_stake=cap, c_range=c_range, rules=rules) for one in ones]
     return together(found, fixed=True) if apart else found[0]
 

@@ -44,7 +44,7 @@ class OpenForecast:
     nets: list[float]
     grosses: list[float]
     groups: tuple[Name, ...] = ()
-    tracked: float = 0.0  # its exposure, as its book last counted it
+    tracked: list[float] | None = None  # each line's exposure, as its book last counted it
     room: list[float] | None = None  # what it could lose, staked in full, on each line; None: not counted
 
     def add(self, staked: tuple[float, ...]) -> None:
@@ -66,6 +66,13 @@ class OpenForecast:
         if_none = sum(-net * mu - gross * c for (mu, c, *_), net, gross in lines)
         gains = self.nets if self.forecast.classes else [0.0, self.nets[0]]
         return max(0.0, *(if_none + gain for gain in gains))
+
+    def exposures(self) -> list[float]:
+        """The most that each line's bets can lose on their own, whatever hedges them on other lines."""
+        return [
+            max(0.0, net * (1.0 - mu) - gross * c, -net * mu - gross * c)
+            for (mu, c, *_), net, gross in zip(self.lines, self.nets, self.grosses, strict=True)
+        ]
 
     def potential(self) -> list[float]:
         """The most each line can lose per unit of cap, staked in full on the worse side."""
@@ -128,37 +135,47 @@ def _read_proposal(saved: list[Any]) -> Proposal:
 
 
 class Exposure:
-    """What open forecasts can lose.
+    """What open forecasts can lose, line by line.
 
-    `exposure` is what they can lose as staked, counted where it is capped. `potential` is what each line
-    could lose if every stake there is room for were placed: a stake may come long after its forecast, when
-    the price has moved. `late_potential` and `late_open` are the most of it, and the most forecasts, while
-    several were open: the bounds need no more, for what is settled before the next forecast adds nothing.
+    `exposure` is what they can lose as staked, and `lost` what was lost, counted where exposure is capped.
+    `potential` is what they could lose if every stake there is room for were placed: a stake may come long
+    after its forecast, when the price has moved. `late_potential` and `late_open` are the most of it, and the
+    most forecasts, while several were open: the bounds need no more, for what is settled before the next
+    forecast adds nothing.
     """
 
-    __slots__ = ("exposure", "late_open", "late_potential", "open", "potential")
+    __slots__ = ("exposure", "late_open", "late_potential", "lost", "open", "potential")
 
     def __init__(self, lines: int) -> None:
         self.open = self.late_open = 0
-        self.exposure = 0.0
-        self.potential, self.late_potential = [0.0] * lines, [0.0] * lines
+        zero = [0.0] * lines
+        self.exposure, self.lost, self.potential, self.late_potential = zero, zero, zero, zero
 
     def widen(self, room: list[float]) -> None:
         """Count a forecast that could lose so much on each line."""
-        self.potential = [p + r for p, r in zip(self.potential, room, strict=True)]
+        self.potential = _sum(self.potential, room)
         if self.open > 1:
             self.late_potential = list(map(max, self.late_potential, self.potential))
             self.late_open = max(self.late_open, self.open)
 
-    def leave(self, exposure: float, room: list[float] | None) -> None:
+    def leave(self, entry: OpenForecast) -> None:
         """Close one."""
         self.open -= 1
         if not self.open:  # no rounding may be left over
-            self.exposure, self.potential = 0.0, [0.0] * len(self.potential)
+            self.exposure = self.potential = [0.0] * len(self.potential)
             return
-        self.exposure -= exposure
-        if room is not None:
-            self.potential = [p - r for p, r in zip(self.potential, room, strict=True)]
+        if entry.tracked is not None:
+            self.exposure = _difference(self.exposure, entry.tracked)
+        if entry.room is not None:
+            self.potential = _difference(self.potential, entry.room)
+
+
+def _sum(one: list[float], other: list[float]) -> list[float]:
+    return [a + b for a, b in zip(one, other, strict=True)]
+
+
+def _difference(one: list[float], other: list[float]) -> list[float]:
+    return [a - b for a, b in zip(one, other, strict=True)]
 
 
 class Book:
@@ -201,23 +218,33 @@ class Book:
         if self.capped:
             self._track(entry)
 
-    def leave(self, entry: OpenForecast) -> None:
-        """Close a forecast."""
+    def leave(self, entry: OpenForecast, lost: list[float] | None = None) -> None:
+        """Close a forecast, which has lost so much on each line."""
         del self.open[entry.forecast.id]  # type: ignore[arg-type]  # what is open has a number
         if entry.room is None and not self.capped and not entry.groups:  # nothing was counted
             self.all.open -= 1
             return
         for scope in self.scopes(entry):
-            scope.leave(entry.tracked, entry.room)
+            scope.leave(entry)
+            if self.capped and lost is not None:
+                scope.lost = _sum(scope.lost, lost)
 
-    def check(self, entry: OpenForecast, staked: tuple[float, ...], limits: list[tuple[float, str]]) -> None:
-        """Refuse a stake with which some scope's open bets could lose more than its limit."""
-        now, then = entry.exposure(), entry.with_stake(staked).exposure()
-        for scope, (most, why) in zip(self.scopes(entry), limits, strict=True):
-            others = scope.exposure - entry.tracked
-            if others + then > most and then > now:
-                message = f"with this stake open bets could lose {others + then:g}; {why} {max(0.0, most):g}"
-                raise StakeRefused(message, max(0.0, most - others - now))
+    def check(
+        self, entry: OpenForecast, staked: tuple[float, ...], most: float, bounds: list[list[float] | None]
+    ) -> None:
+        """Refuse a stake with which open bets could lose more than `most`, or a line more than its bound."""
+        now, then = entry.exposures(), entry.with_stake(staked).exposures()
+        counted = entry.tracked or [0.0] * self.lines
+        others = sum(self.all.exposure) - sum(counted)
+        if others + sum(then) > most and sum(then) > sum(now):
+            message = f"with this stake open bets could lose {others + sum(then):g}; max_exposure is {most:g}"
+            raise StakeRefused(message, _part(staked, sum(now), sum(then), most - others))
+        for scope, bound in zip(self.scopes(entry), bounds, strict=True):
+            for k, least in enumerate(bound or []):
+                left = least * (1 + 1e-12) - scope.lost[k] - scope.exposure[k] + counted[k]
+                if then[k] > left and then[k] > now[k]:
+                    message = f"this stake could lose {then[k]:g}; the certificate leaves {max(0.0, left):g}"
+                    raise StakeRefused(message, _part(staked, now[k], then[k], left))
 
     def _count(self, entry: OpenForecast) -> None:
         if entry.room is None:
@@ -226,9 +253,14 @@ class Book:
                 scope.widen(entry.room)
 
     def _track(self, entry: OpenForecast) -> None:
-        before, entry.tracked = entry.tracked, entry.exposure()
+        before, entry.tracked = entry.tracked or [0.0] * self.lines, entry.exposures()
         for scope in self.scopes(entry):
-            scope.exposure += entry.tracked - before
+            scope.exposure = _sum(scope.exposure, _difference(entry.tracked, before))
+
+
+def _part(staked: tuple[float, ...], now: float, then: float, most: float) -> float:
+    """How much of the stake would still be taken: what it can lose grows no faster than in proportion."""
+    return max(0.0, (most - now) / (then - now)) * sum(map(abs, staked))
 
 
 def read_open(

@@ -72,7 +72,8 @@ class InsuredForecaster:
     one_sided
         Take only stakes >= 0: the event is never good news.
     max_exposure
-        The most that all open bets together may be able to lose; a stake that goes beyond is refused.
+        The most that all open bets together may be able to lose, class by class; a stake that goes beyond, or
+        beyond what the certificate leaves, is refused.
     capital
         The solvency guard: c is widened so that, come what may, no more than this is ever lost.
     classes
@@ -109,13 +110,17 @@ class InsuredForecaster:
             raise ValueError(f"mode must be 'exact' or 'sound'; got {mode!r}")
         if capital is not None and mode == "exact" and not one_sided:
             raise ValueError("capital can be guarded in sound mode only, or one-sided; got mode='exact'")
-        self.max_stake = arguments.positive("max_stake", max_stake)
+        self.max_stake = arguments.within("max_stake", max_stake, 1e-100, 1e100)
         self.c_range = arguments.interval("c_range", c_range)
+        for end in self.c_range:  # far beyond, rounding would eat what is learned
+            arguments.within("c_range", end, -100.0, 100.0)
         self.one_sided = bool(one_sided)
         self.classes = None if classes is None else arguments.whole("classes", classes, least=2)
         self.mode = mode
         self.max_exposure = None if max_exposure is None else arguments.positive("max_exposure", max_exposure)
         self.capital = None if capital is None else arguments.positive("capital", capital)
+        if self.capital is not None and self.capital < 1e-6 * self.max_stake:
+            raise ValueError(f"capital must be at least a millionth of max_stake; got {capital!r}")
         self.base = None if base is None else adapt(base, self.classes)
         if correction is None:
             correction = StandardRegret(rate=0.1)
@@ -176,7 +181,7 @@ class InsuredForecaster:
         open_ = self._find(forecast)
         staked = self._accepted(open_.grosses, stake)
         if self.max_exposure is not None:
-            self._book.check(open_, staked, limits_of(self, open_, self.max_exposure))
+            self._book.check(open_, staked, self.max_exposure, limits_of(self, open_, self.max_exposure))
         self._book.add(open_, staked)
         return len(open_.stakes) - 1
 
@@ -190,10 +195,10 @@ class InsuredForecaster:
         if stake is not None:
             staked = self._accepted(open_.grosses, stake)
             if self.max_exposure is not None:
-                self._book.check(open_, staked, limits_of(self, open_, self.max_exposure))
+                self._book.check(open_, staked, self.max_exposure, limits_of(self, open_, self.max_exposure))
             open_ = open_.with_stake(staked)
         payments = [0.0] * len(open_.stakes)
-        loss, negative, lessons, inner_lessons = 0.0, False, [], []
+        losses, negative, lessons, inner_lessons = [], False, [], []
         for k, (mu, c, origin, proposal, inner) in enumerate(open_.lines):
             happened = float(y if self.classes is None else y == k)
             net, gross = open_.nets[k], open_.grosses[k]
@@ -201,12 +206,12 @@ class InsuredForecaster:
             error = happened - mu
             for i, staked in enumerate(open_.stakes):
                 payments[i] += staked[k] * error - abs(staked[k]) * c
-            loss += lost
+            losses.append(lost)
             negative |= c < 0
             lessons.append((proposal, target, weight))
             if inner is not None:  # its own target, z − ĉ
                 inner_lessons.append((inner[1], target + origin - inner[0], weight))
-        turnover = sum(open_.grosses)
+        loss, turnover = sum(losses), sum(open_.grosses)
         if not abs(sum(payments) - loss) <= 1e-9 * (turnover + abs(loss)) + 1e-300:
             raise ConservationError(f"payments add up to {sum(payments)!r}, the loss is {loss!r}")
         if self.base is not None:
@@ -215,7 +220,7 @@ class InsuredForecaster:
         self._correct(correctors, lessons)
         for reserve, (proposal, target, weight) in zip(correctors, inner_lessons, strict=False):
             reserve.over.observe(proposal, target, weight)  # type: ignore[attr-defined]  # a reserve over it
-        self._book.leave(open_)
+        self._book.leave(open_, losses)
         self._tally.settled(loss, turnover, len(payments), negative)
         for name in open_.groups:
             self._of(name).settled(loss, turnover, len(payments), negative)
@@ -279,7 +284,8 @@ class InsuredForecaster:
 
     def _least(self, capital: float) -> float:
         """The least c (one-sided: ask) at which a forecast cannot lose more than is left of the capital."""
-        left = max(0.0, capital - self._tally.total - sum(self._book.all.potential)) / len(self.corrections)
+        left = capital - self._tally.total - sum(self._book.all.potential)
+        left = max(0.0, left - 1e-12 * self.max_stake) / len(self.corrections)  # rounding must not pass it
         return 1.0 - left / self.max_stake if self.one_sided else 0.5 - left / (2 * self.max_stake)
 
     def _find(self, forecast: Forecast | SupportsIndex) -> OpenForecast:

@@ -11,7 +11,7 @@ import numpy as np
 from makewhole.arguments import Floats
 from makewhole.corrections import Correction
 from makewhole.corrections._kernels import compiled_replay, make_replay
-from makewhole.corrections.base import Stepped
+from makewhole.corrections.base import Stepped, unchanged
 from makewhole.jit import call
 
 
@@ -58,8 +58,4 @@ class Player:
 
 def compilable(correction: Correction) -> Stepped | None:
     """One of ours, unless a subclass has its own way of proposing or observing."""
-    if not isinstance(correction, Stepped):
-        return None
-    kind: Any = type(correction)
-    own = kind.propose is not Stepped.propose or kind.observe is not Stepped.observe
-    return None if own else correction
+    return correction if isinstance(correction, Stepped) and unchanged(correction) else None

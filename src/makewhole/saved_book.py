@@ -29,11 +29,8 @@ def content_of(forecaster: Any) -> dict[str, Any]:
         "open": [entry.to_plain(keep_x=f.base is not None) for entry in f._book.open.values()],
         "next": f._next,
         "tally": f._tally.to_plain(),
-        "late": [f._book.all.late_open, f._book.all.late_potential],
-        "groups": [
-            [name, f._of(name).to_plain(), [kept.late_open, kept.late_potential]]
-            for name, kept in f._book.groups.items()
-        ],
+        "late": _late(f._book.all),
+        "groups": [[name, f._of(name).to_plain(), _late(kept)] for name, kept in f._book.groups.items()],
     }
 
 
@@ -55,6 +52,8 @@ def restored(kind: Any, content: dict[str, Any], base: Any, correction: Any) -> 
     made = kind(base, found[0], **(settings | {"c_range": tuple(settings["c_range"])}))
     made.corrections = [_in_mode(one, made) for one in found]
     made._next = arguments.whole("next", content["next"], least=0)
+    for name, *_ in content["groups"]:  # in the order they began
+        made._book.of(read_names("groups", [name])[0])
     for number, entry in read_open(
         content["open"], made._next, made.classes, made.one_sided, made.max_stake
     ).items():
@@ -69,12 +68,19 @@ def restored(kind: Any, content: dict[str, Any], base: Any, correction: Any) -> 
     return made
 
 
+def _late(kept: Exposure) -> list[Any]:
+    return [kept.late_open, kept.late_potential, kept.lost]
+
+
 def _read_late(kept: Exposure, saved: list[Any]) -> None:
-    kept.late_open = arguments.whole("late", saved[0], least=0)
-    potential = arguments.numbers("late", saved[1])
-    if potential.shape != (len(kept.potential),) or (potential < 0).any():
-        raise ValueError(f"late must hold {len(kept.potential)} numbers, none negative; got {saved[1]!r}")
-    kept.late_potential = potential.tolist()
+    """What was open at once; never less than what is open now."""
+    kept.late_open = max(kept.late_open, arguments.whole("late", saved[0], least=0))
+    potential, lost = arguments.numbers("late", saved[1]), arguments.numbers("late", saved[2])
+    lines = (len(kept.potential),)
+    if potential.shape != lines or lost.shape != lines or (potential < 0).any():
+        raise ValueError(f"late must hold {lines[0]} numbers, none negative; got {saved[1:]!r}")
+    kept.late_potential = list(map(max, kept.late_potential, potential.tolist()))
+    kept.lost = lost.tolist()
 
 
 def _in_mode(correction: Any, forecaster: Any) -> Any:

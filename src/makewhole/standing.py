@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from makewhole.books import Exposure, OpenForecast
-from makewhole.certificates import Certificate, certify, guarded, together
-from makewhole.corrections import Grouped
+from makewhole.certificates import Certificate, certify, guarded, line_bounds, together
+from makewhole.corrections import Grouped, Reserve
+from makewhole.corrections.base import unchanged
 from makewhole.corrections.members import Name
 from makewhole.statements import Statement
 from makewhole.tallies import Tally
@@ -67,17 +67,19 @@ def certificate_of(f: Any, group: Name | None = None) -> Certificate:
     return found if f.capital is None or group is not None else guarded(found, f.capital)
 
 
-def limits_of(f: Any, open_: OpenForecast, most: float) -> list[tuple[float, str]]:
-    """What open bets may be able to lose, all and each group's: the cap, and what the certificate leaves.
+def limits_of(f: Any, open_: OpenForecast, most: float) -> list[list[float] | None]:
+    """What each line may lose in all, in everyone's book and in each group's; None where nothing bounds it.
 
-    A stake on a fresh forecast never meets the second: where the bound is used up, c leaves nothing to win.
-    But a stake may come long after its forecast, at a price that is no longer right.
+    A stake on a fresh forecast never meets it: where a line's bound is used up, c leaves nothing to win. But
+    a stake may come long after its forecast, at a price that is no longer right.
     """
     apart = isinstance(f.corrections[0], Grouped)
-    limits = []
+    found: list[list[float] | None] = []
     for name in (None, *open_.groups):
-        bound = None if apart and name is None else certificate_of(f, name).bound
-        lost = (f._tally if name is None else f._of(name)).total
-        left = math.inf if bound is None else bound - lost
-        limits.append((most, "max_exposure is") if most <= left else (left, "the certificate leaves"))
-    return limits
+        ones = [c.by_group.get(name, c.correction) for c in f.corrections] if apart else f.corrections
+        if (apart and name is None) or not (isinstance(ones[0], Reserve) and unchanged(ones[0])):
+            found.append(None)
+            continue
+        bounds = line_bounds(ones, f.max_stake, f.c_range, (f.one_sided, f.mode == "sound"))
+        found.append([bound + most for bound in bounds])
+    return found

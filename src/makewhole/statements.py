@@ -17,7 +17,7 @@ class Refusal(Exception):  # noqa: N818 - a refusal is expected, not an error
 
 
 class StakeRefused(Refusal):
-    """A stake over the cap, or of the wrong sign; `limit` says how much is still taken."""
+    """A stake over a cap, or of the wrong sign; `limit` says how much of its kind is still taken."""
 
     def __init__(self, message: str, limit: Any) -> None:
         super().__init__(message)

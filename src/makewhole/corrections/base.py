@@ -47,6 +47,16 @@ class Correction(Protocol):
         """Continue where `state()` was taken."""
 
 
+def unchanged(correction: object) -> bool:
+    """Whether it is one of ours, and no subclass has its own way of proposing or observing."""
+    kind: Any = type(correction)
+    return (
+        isinstance(correction, Stepped)
+        and kind.propose is Stepped.propose
+        and kind.observe is Stepped.observe
+    )
+
+
 class Stepped:
     """A correction whose two steps are functions in `_kernels`, so that backtests run it compiled."""
 

@@ -62,7 +62,7 @@ class Reserve(Stepped):
         self.rate = arguments.positive("rate", rate)
         if self.rate > 1:
             raise ValueError(f"rate must be at most 1; got {rate!r}")
-        self.start = float(arguments.numbers("start", start))
+        self.start = arguments.within("start", start, -100.0, 100.0)
         if over is not None and (not isinstance(over, Stepped) or isinstance(over, Reserve)):
             raise TypeError(f"over must be one of makewhole's other corrections; got {over!r}")
         self.over = copy.deepcopy(over)
@@ -126,7 +126,11 @@ class Reserve(Stepped):
             raise ValueError("overlapping groups need mode='sound', stakes of both signs and c_hat >= 0")
         if self.over is not None and (mode != "sound" or one_sided):
             raise ValueError("a reserve over another correction needs mode='sound', and stakes of both signs")
-        return self.for_sound(c_range) if mode == "sound" and not one_sided else self
+        if mode == "sound" and not one_sided:
+            return self.for_sound(c_range)
+        twin = copy.deepcopy(self)
+        twin._values[2] = -math.inf  # where it may have had a floor, there is none in this mode
+        return twin
 
     def begun(self) -> Self:
         """The same at the start of a book of its own: what it learned elsewhere is where this one begins."""
