@@ -107,7 +107,7 @@ def test_classes_that_hedge_each_other_are_settled_one_against_the_other(cap: fl
         try:
             f.stake(q, [1.0, 1.0])
         except mw.StakeRefused:
-            assert cap is not None  # noqa: PT017 - it is no error that is expected
+            assert cap is not None
     for k in (0, 1):
         drain(f, k)
     for q in old:

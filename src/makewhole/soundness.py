@@ -7,7 +7,7 @@ Binned by the forecast, overall and within groups, every cell is a bet: stake 1 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -100,7 +100,7 @@ def audit(
     level = arguments.scalar("confidence", confidence)
     if not 0 < level < 1:
         raise ValueError(f"confidence must lie between 0 and 1; got {confidence!r}")
-    opened, rules = tables.open_frame(frame), tables.group_rules(groups)
+    opened, rules = tables.open_frame(frame), group_rules(groups)
     plan = _plan(mu, outcome, c, stake, weight)
     if undecided is not None:
         none = arguments.scalar("undecided", undecided)
@@ -242,3 +242,36 @@ def _report(
         backend=backend,
         **facts,
     )
+
+
+def group_rules(groups: Any) -> dict[str, Any]:
+    """Groups as callers give them, by name: a column, or a predicate that is a narwhals expression."""
+    import narwhals as nw
+
+    if groups is None:
+        return {}
+    if isinstance(groups, (str, Mapping)):
+        groups = [groups]
+    if not isinstance(groups, Sequence):
+        raise TypeError(f"groups must be columns or a mapping from names to predicates; got {groups!r}")
+    rules: dict[str, Any] = {}
+    for group in groups:
+        if isinstance(group, str):
+            rules |= _named_once(group, rules)
+            continue
+        if not isinstance(group, Mapping):
+            raise TypeError(f"groups must be columns or a mapping from names to predicates; got {group!r}")
+        for name, rule in group.items():
+            if not isinstance(rule, (nw.Expr, str)):
+                raise TypeError(
+                    f"groups[{name!r}] must be a column or a narwhals expression, such as "
+                    f"nw.col('distance') > 1000; got {rule!r}"
+                )
+            rules |= {**_named_once(str(name), rules), str(name): rule}
+    return rules
+
+
+def _named_once(name: str, known: Mapping[str, Any]) -> dict[str, str]:
+    if not name or name in known:
+        raise ValueError(f"groups must have names, each of its own; got {name!r}" + " twice" * bool(name))
+    return {name: name}

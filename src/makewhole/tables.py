@@ -366,36 +366,3 @@ def _collect(frame: Any) -> Any:
         return frame
     options: Any = {"engine": "streaming"} if frame.implementation.is_polars() else {}
     return frame.collect(**options)
-
-
-def group_rules(groups: Any) -> dict[str, Any]:
-    """Groups as callers give them, by name: a column, or a predicate that is a narwhals expression."""
-    import narwhals as nw
-
-    if groups is None:
-        return {}
-    if isinstance(groups, (str, Mapping)):
-        groups = [groups]
-    if not isinstance(groups, Sequence):
-        raise TypeError(f"groups must be columns or a mapping from names to predicates; got {groups!r}")
-    rules: dict[str, Any] = {}
-    for group in groups:
-        if isinstance(group, str):
-            rules |= _named_once(group, rules)
-            continue
-        if not isinstance(group, Mapping):
-            raise TypeError(f"groups must be columns or a mapping from names to predicates; got {group!r}")
-        for name, rule in group.items():
-            if not isinstance(rule, (nw.Expr, str)):
-                raise TypeError(
-                    f"groups[{name!r}] must be a column or a narwhals expression, such as "
-                    f"nw.col('distance') > 1000; got {rule!r}"
-                )
-            rules |= {**_named_once(str(name), rules), str(name): rule}
-    return rules
-
-
-def _named_once(name: str, known: Mapping[str, Any]) -> dict[str, str]:
-    if not name or name in known:
-        raise ValueError(f"groups must have names, each of its own; got {name!r}" + " twice" * bool(name))
-    return {name: name}

@@ -19,7 +19,7 @@ class DeterministicSwap(CellCorrection):
     randomness, hence nothing to read.
 
     Theorem C: against everyone, on every path, |Σℓ| ≤ M·R·(ΣA/(M·K) + K) with R = high − low, and per cell
-    |Σℓ| ≤ (R/K)·ΣA + R·M: exact at every price level. With ⌈√T⌉ cells, |mean ℓ| ≤ 2RM/√T. (For outcomes
+    |Σℓ| ≤ (R/K)·ΣA + R·M: exact at every price level. With ⌈√T⌉ cells, |mean ℓ| ≤ (2√T + 1)·RM/T. (For outcomes
     that come before the next forecast.)
 
     Parameters
@@ -47,7 +47,7 @@ class DeterministicSwap(CellCorrection):
 
     @classmethod
     def for_horizon(cls, rounds: int, c_range: tuple[float, float] = (0.0, 0.0)) -> Self:
-        """⌈√T⌉ cells (at least 2) over all that x can be: the mean loss is at most 2RM/√T."""
+        """⌈√T⌉ cells (at least 2) over all that x can be: the mean loss is at most (2√T + 1)·RM/T."""
         low, high = arguments.interval("c_range", c_range)
         cells = max(2, math.isqrt(arguments.whole("rounds", rounds, least=1) - 1) + 1)
         return cls(cells, low=-1.0 - high, high=1.0 - low)
