@@ -1,4 +1,4 @@
-"""What somebody hostile tried with audits: a c refuted by a hair, weights of nothing, names that look alike."""
+"""What somebody hostile tried with audits: a c refuted by a hair, weights of 0, names that look alike."""
 
 import math
 from typing import Any

@@ -111,6 +111,8 @@ def audit(
         )
     if len(plan) > 1:
         tables.check_sums(opened, [columns.mu for columns in plan])
+        opened = tables.mark_gaps(opened, [columns.mu for columns in plan])
+    opened = tables.planned(opened)
     notes: list[str] = []
     found = [_add_up(opened, columns, rules, bins, most, notes) for columns in plan]
     if not found[0].rows:

@@ -24,6 +24,7 @@ from makewhole.frames import open_native
 _TOGETHER = 6
 
 MISSING = "(missing)"
+_INCOMPLETE = "makewhole: a class is missing"
 _NOTHING = ("NAType", "NaTType")  # pandas' own
 
 
@@ -64,17 +65,27 @@ class Pass:
 
 
 def open_frame(frame: Any) -> Any:
-    """The frame as narwhals knows it; a polars frame is made lazy, for its engine plans better than we do."""
-    import narwhals as nw
-
+    """The frame as narwhals knows it."""
     if type(frame).__module__.startswith("pyarrow"):  # chunks may number their text differently
         frame = frame.unify_dictionaries()
-    wrapped = open_native(frame)
-    return (
-        wrapped.lazy()
-        if isinstance(wrapped, nw.DataFrame) and wrapped.implementation.is_polars()
-        else wrapped
-    )
+    return open_native(frame)
+
+
+def planned(frame: Any) -> Any:
+    """A polars frame made lazy, for its engine plans better than we do; any other as it is."""
+    import narwhals as nw
+
+    eager = isinstance(frame, nw.DataFrame) and frame.implementation.is_polars()
+    return frame.lazy() if eager else frame
+
+
+def mark_gaps(frame: Any, mus: Sequence[str]) -> Any:
+    """The frame with a column that says which rows lack a class's probability: once, not for every class."""
+    import narwhals as nw
+
+    numbers = [nw.col(mu).cast(nw.Float64) for mu in mus]
+    gap = functools.reduce(operator.or_, (number.is_null() | number.is_nan() for number in numbers))
+    return frame.with_columns(nw.when(gap).then(nw.lit(1)).otherwise(nw.lit(0)).alias(_INCOMPLETE))
 
 
 def check_columns(frame: Any, numeric: Mapping[str, str], others: Iterable[str]) -> None:
@@ -138,13 +149,14 @@ def count_gaps(frame: Any, columns: Columns) -> dict[str, int]:
     """How many rows lack each of the numbers."""
     import narwhals as nw
 
-    numeric = {**columns.numeric(), **_kept(columns)}
-    rules = {column: _gap(argument) for argument, column in numeric.items()}
+    others = {f"other {k}": name for k, name in enumerate(columns.others)}
+    rules = {column: _gap(argument) for argument, column in {**columns.numeric(), **others}.items()}
     if columns.undecided is not None:
         rules[f"a decided {columns.outcome}"] = nw.col("outcome") == columns.undecided
     if columns.weight is not None:
         rules[f"a positive {columns.weight}"] = nw.col("weight") == 0
-    frame = frame.select(*_numbers(numeric))
+    extra = [nw.col(column).cast(nw.Float64).alias(alias) for alias, column in others.items()]
+    frame = frame.select(*_numbers(columns), *extra)
     flags = [
         nw.when(r).then(nw.lit(1)).otherwise(nw.lit(0)).alias(f"n{k}") for k, r in enumerate(rules.values())
     ]
@@ -168,10 +180,13 @@ def _key(groups: Mapping[str, Any], name: str) -> str:
     return f"key{list(groups).index(name)}"
 
 
-def _numbers(numeric: Mapping[str, str]) -> list[Any]:
+def _numbers(columns: Columns) -> list[Any]:
+    """The columns that play a part, under the name of the part."""
     import narwhals as nw
 
-    return [nw.col(column).cast(nw.Float64).alias(argument) for argument, column in numeric.items()]
+    numeric = columns.numeric().items()
+    marked = [nw.col(_INCOMPLETE)] if columns.others else []
+    return [*(nw.col(column).cast(nw.Float64).alias(argument) for argument, column in numeric), *marked]
 
 
 def _prepare(frame: Any, columns: Columns, groups: Mapping[str, Any], bins: int) -> Any:
@@ -180,7 +195,7 @@ def _prepare(frame: Any, columns: Columns, groups: Mapping[str, Any], bins: int)
 
     col, lit, when = nw.col, nw.lit, nw.when
     numeric, wrong = columns.numeric(), list(_wrong(columns).values())
-    kept = _numbers({**numeric, **_kept(columns)})
+    kept = _numbers(columns)
     for name, rule in groups.items():
         inside = when(rule).then(lit(1)).otherwise(lit(0)) if isinstance(rule, nw.Expr) else col(rule)
         kept.append(inside.alias(_key(groups, name)))
@@ -213,15 +228,11 @@ def _gap(argument: str) -> Any:
 def _any_gap(columns: Columns) -> Any:
     import narwhals as nw
 
-    gaps = [_gap(argument) for argument in (*columns.numeric(), *_kept(columns))]
+    gaps = [_gap(argument) for argument in columns.numeric()]
+    gaps += [nw.col(_INCOMPLETE) == 1] if columns.others else []
     gaps += [] if columns.undecided is None else [nw.col("outcome") == columns.undecided]
     gaps += [] if columns.weight is None else [nw.col("weight") == 0]
     return functools.reduce(operator.or_, gaps)
-
-
-def _kept(columns: Columns) -> dict[str, str]:
-    """The other classes' columns, under names of our own."""
-    return {f"other {k}": name for k, name in enumerate(columns.others)}
 
 
 def _wrong(columns: Columns) -> dict[str, Any]:
@@ -338,7 +349,7 @@ def _refuse_wrong(frame: Any, columns: Columns) -> None:
     import narwhals as nw
 
     named = columns.numeric()
-    whole = frame.select(*_numbers({**named, **_kept(columns)})).filter(~_any_gap(columns))
+    whole = frame.select(*_numbers(columns)).filter(~_any_gap(columns))
     for argument, rule in _wrong(columns).items():
         example = _first(whole.filter(rule).select(nw.col(argument)))
         if example is not None:

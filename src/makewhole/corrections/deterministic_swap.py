@@ -19,8 +19,8 @@ class DeterministicSwap(CellCorrection):
     randomness, hence nothing to read.
 
     Theorem C: against everyone, on every path, |Σℓ| ≤ M·R·(ΣA/(M·K) + K) with R = high − low, and per cell
-    |Σℓ| ≤ (R/K)·ΣA + R·M: exact at every price level. With ⌈√T⌉ cells, |mean ℓ| ≤ (2√T + 1)·RM/T. (For outcomes
-    that come before the next forecast.)
+    |Σℓ| ≤ (R/K)·ΣA + R·M: exact at every price level. With ⌈√T⌉ cells, |mean ℓ| ≤ (2√T + 1)·RM/T. (For
+    outcomes that come before the next forecast.)
 
     Parameters
     ----------
