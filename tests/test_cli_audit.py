@@ -188,6 +188,7 @@ def test_dollars_and_markup_in_names_are_shown_as_they_are(tmp_path: Path, capsy
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--c", ""], "--c must be a number, or name a column; got ''"),
         (["--mu", ""], "--mu must name a column, or several; got ''"),
         (["--stake", "stake,mu"], "--stake must name as many columns as --mu, 1; got 'stake,mu'"),
     ],
@@ -195,3 +196,10 @@ def test_dollars_and_markup_in_names_are_shown_as_they_are(tmp_path: Path, capsy
 def test_names_that_do_not_fit_exit_1(arguments: list[str], message: str, good: Path, capsys: Any) -> None:
     assert main(["audit", str(good), *arguments]) == 1
     assert message in capsys.readouterr().err
+
+
+def test_a_header_with_a_name_twice_is_refused(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "twice.csv"
+    path.write_text("mu,y,y\n0.5,1,0\n0.4,0,1\n")
+    assert main(["audit", str(path)]) == 1
+    assert "must have columns of different names" in capsys.readouterr().err

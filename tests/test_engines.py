@@ -177,7 +177,7 @@ def test_pandas_finds_what_is_there(parquet: Path) -> None:
         (
             dict(mu="p", outcome="y", weight="stake"),
             ValueError,
-            "weight='stake' must be finite and not negative",
+            "weight='stake' must be 0, or lie in",
         ),
     ],
     ids=["text", "percent", "outcome", "column", "weight"],

@@ -244,3 +244,33 @@ def test_the_least_probability_is_the_least_with_classes_too() -> None:
 def test_settings_are_checked_before_the_work(options: Any) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(options))} must"):
         mw.SoundClassifier(OnlyX(), **options).fit(*people(200, 3))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_groups_that_mean_nothing_do_no_harm(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+
+    def some(rows: int) -> tuple[pd.DataFrame, Any]:
+        x = draw.normal(size=rows)
+        g = draw.integers(0, 2000, rows).astype(str)
+        return pd.DataFrame({"x": x, "g": g}), (draw.random(rows) < expit(x - 5)).astype(int)
+
+    X, y = some(20_000)
+    fresh, happened = some(30_000)
+    found = {}
+    for method in ("isotonic", "multicalibration"):
+        fitted = mw.SoundClassifier(OnlyX(), method=method, groups=["g"], random_state=0).fit(X, y)
+        table = fresh.assign(mu=fitted.predict_proba(fresh)[:, 1], y=happened)
+        found[method] = mw.audit(table, groups=["g"], max_groups=2000)
+    assert found["multicalibration"].smallest_c <= found["isotonic"].smallest_c + 0.05
+    assert found["multicalibration"].brier < found["isotonic"].brier * 1.03
+
+
+def test_labels_do_not_depend_on_how_wide_a_float_is() -> None:
+    X, y = people(3000, 9)
+    array = np.column_stack([X["x"], X["g"].map({"a": 0, "b": 1, "c": 2})])
+    fitted = mw.SoundClassifier(groups=[1], random_state=0).fit(array.astype("f4"), y)
+    assert set(fitted.c_by_group_["1"]) == {"0", "1", "2"}
+    np.testing.assert_allclose(
+        fitted.predict_proba(array.astype("f4")), fitted.predict_proba(array), atol=1e-4
+    )

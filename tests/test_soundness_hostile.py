@@ -1,6 +1,7 @@
 """What somebody hostile tried with audits: a c refuted by a hair, weights of 0, names that look alike."""
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -78,3 +79,47 @@ def test_objects_that_are_numbers_are_numbers() -> None:
     same = table.assign(mu=table["mu"].astype(object), y=table["y"].astype(bool).astype(object))
     same.loc[3, "mu"] = None
     assert mw.audit(same).rows == 99
+
+
+def test_a_row_that_lacks_one_classs_number_is_no_classs_row() -> None:
+    draw, n = np.random.default_rng(0), 6000
+    g = np.where(np.arange(n) % 3 == 0, "A", "B")
+    y = draw.integers(0, 3, n)
+    y[g == "A"] = draw.choice(3, p=[0.15, 0.7, 0.15], size=2000)  # only A is wrong
+    thirds = {f"p{k}": np.full(n, 1 / 3) for k in range(3)}
+    gaps = [math.nan if v == "B" and i % 8 != 1 else 0.0 for i, v in enumerate(g)]
+    table = pd.DataFrame({**thirds, "y": y, "g": g, "c0": 0.0, "c1": gaps, "c2": 0.0})
+    options: dict[str, Any] = dict(mu=["p0", "p1", "p2"], c=["c0", "c1", "c2"], groups="g")
+    report, whole = mw.audit(table, **options), mw.audit(table.dropna(), **options)
+    assert report.best.value == whole.best.value == "A"
+    assert report.rows == whole.rows == n - int(np.isnan(gaps).sum())
+    assert report.missing["c1"] == n - report.rows
+    assert report.log_loss == pytest.approx(math.log(3))
+    assert report.groups == whole.groups
+
+
+def test_groups_whose_rows_are_all_left_out_do_not_count() -> None:
+    table = pd.DataFrame({"mu": 0.5, "y": [1, 0, 1, None, None, None], "g": list("aabcde")})
+    report = mw.audit(table, groups="g", max_groups=2)
+    assert report.notes == ()
+    assert set(report.groups["g"]) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(bins=1001), "bins must be at most 1000; got 1001"),
+        (dict(weight="w"), r"weight='w' must be 0, or lie in .*; got 1e-170"),
+        (dict(c=""), "c='' is not a column"),
+    ],
+)
+def test_what_would_drown_in_rounding_or_memory_is_refused(options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        mw.audit(table_of(10, 0).assign(w=1e-170), **options)
+
+
+def test_decimals_and_record_batches_are_read() -> None:
+    prices = pd.DataFrame({"mu": 0.5, "y": [1, 0], "b": [Decimal("2.00"), Decimal("-1.50")]})
+    assert mw.audit(prices, stake="b").staked == pytest.approx(3.5)
+    with pytest.raises(TypeError, match="frame must be a dataframe that narwhals knows; got RecordBatch"):
+        mw.audit(pa.record_batch({"mu": [0.5], "y": [1]}))

@@ -104,7 +104,10 @@ def _number_or_names(given: str | None, present: list[str]) -> float | list[str]
     try:
         return float(given)
     except ValueError:
-        return _names(given, present)
+        names = _names(given, present)
+    if not names:
+        raise ValueError(f"--c must be a number, or name a column; got {given!r}")
+    return names
 
 
 def _figures(report: mw.AuditReport) -> dict[str, tuple[str, bytes]]:
@@ -120,5 +123,7 @@ def _figures(report: mw.AuditReport) -> dict[str, tuple[str, bytes]]:
 
 def _png(figure: Any) -> bytes:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a letter that the font lacks is drawn as a box
+        figure.savefig(buffer, format="png", dpi=130)
     return buffer.getvalue()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,9 @@ def scan(path: Path, numbers: list[str], texts: list[str]) -> Any:
         empty = not len(as_numbers.head(1).collect())
     except polars.exceptions.PolarsError as error:
         raise _unreadable(path, error) from None
+    twice = [name for name in present if re.search(r"_duplicated_\d+$", name)]
+    if twice:
+        raise ValueError(f"FILE {str(path)!r} must have columns of different names; see {twice[0]!r}")
     if empty:
         raise ValueError(f"FILE {str(path)!r} has a header and no rows")
     missing = [column for column in [*numbers, *texts] if column not in present]

@@ -18,6 +18,7 @@ Labels = dict[str, Any]  # every row's label, by the name of a way to group them
 Map = Callable[[Floats, Labels], Floats]
 
 _LEAST = 1e-6  # log odds need probabilities strictly between 0 and 1
+_DOUBT = 10
 _HALVINGS, _FAR = 40, 8.0  # how finely, and how far at most, log odds are moved at once
 
 
@@ -105,7 +106,10 @@ def fit_patches(p: Floats, y: Floats, labels: Labels, settings: Settings) -> Map
         if worst is None:
             break
         inside = _inside(said, worst, labels, settings.bins)
-        patches.append(worst._replace(shift=_balancing_shift(said[inside], float(y[inside].sum()))))
+        rows, happened, total = int(inside.sum()), float(y[inside].sum()), float(said[inside].sum())
+        # As if ten rows more had gone as forecast: one surprise among a few rows must not turn them over.
+        target = (happened * rows + total * _DOUBT) / (rows + _DOUBT)
+        patches.append(worst._replace(shift=_balancing_shift(said[inside], target)))
         said = _patched(said, patches[-1], labels, settings.bins)
     else:
         if _worst_cell(said, y, codes, settings) is not None:

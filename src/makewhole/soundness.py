@@ -28,6 +28,7 @@ from makewhole.wagers import (
     table_of,
 )
 
+_MOST_BINS = 1000  # more would be a cell for every few rows, and memory for each of every group
 _SCORES = ("squared", "log_said", "impossible", "log_hit", "impossible_hit")
 
 
@@ -71,7 +72,8 @@ def audit(
         Column of weights, none negative; they count in every mean. They are no counts: the evidence is that
         of the rows there are, less where weights differ. For a table of counts, repeat its rows.
     groups
-        Columns, and named predicates: `["carrier", {"long haul": nw.col("distance") > 1000}]`.
+        Columns, and named predicates: `["carrier", {"long haul": nw.col("distance") > 1000}]`. What a
+        predicate says of a missing value is up to the engine: fill it first.
     bins
         Equal-width bins of μ.
     undecided
@@ -96,6 +98,8 @@ def audit(
     True
     """
     bins = arguments.whole("bins", bins, least=1)
+    if bins > _MOST_BINS:
+        raise ValueError(f"bins must be at most {_MOST_BINS}; got {bins}")
     most = arguments.whole("max_groups", max_groups, least=1)
     level = arguments.scalar("confidence", confidence)
     if not 0 < level < 1:
@@ -111,7 +115,7 @@ def audit(
         )
     if len(plan) > 1:
         tables.check_sums(opened, [columns.mu for columns in plan])
-        opened = tables.mark_gaps(opened, [columns.mu for columns in plan])
+        opened = tables.mark_gaps(opened, sorted({*plan[0].numeric().values(), *plan[0].others}))
     opened = tables.planned(opened)
     notes: list[str] = []
     found = [_add_up(opened, columns, rules, bins, most, notes) for columns in plan]
@@ -151,16 +155,21 @@ def _plan(mu: Any, outcome: Any, c: Any, stake: Any, weight: Any) -> list[Column
     parts = zip(names, [_width(one) for one in widths], stakes, strict=True)
     if not several:
         return [Columns(name, outcome, width, staked, weight) for name, width, staked in parts]
-    return [
-        Columns(name, outcome, width, staked, weight, len(names), k, tuple(n for n in names if n != name))
+    several_columns = [
+        Columns(name, outcome, width, staked, weight, len(names), k)
         for k, (name, width, staked) in enumerate(parts)
+    ]
+    every = list(dict.fromkeys(n for columns in several_columns for n in columns.numeric().values()))
+    return [
+        replace(columns, others=tuple(n for n in every if n not in columns.numeric().values()))
+        for columns in several_columns
     ]
 
 
 def _width(c: Any) -> str | float:
     """A column of c, or a number."""
     if c is None or isinstance(c, str):
-        return c or 0.0
+        return 0.0 if c is None else c
     width = arguments.scalar("c", c)
     if not 0 <= width <= 1:
         hint = " (a percentage? divide by 100)" if width > 1 else ""

@@ -13,6 +13,7 @@ import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ _NOTHING = ("NAType", "NaTType")  # pandas' own
 class Columns:
     """Which columns play which part; `c` may be a number, `label` is the class that counts as 1.
 
-    `others` are columns that must not be missing, either: the other classes' probabilities. An outcome that
+    `others` are columns that must not be missing, either: the other classes' numbers. An outcome that
     is `undecided` counts as missing, and so does a row of no weight.
     """
 
@@ -66,7 +67,7 @@ class Pass:
 
 def open_frame(frame: Any) -> Any:
     """The frame as narwhals knows it."""
-    if type(frame).__module__.startswith("pyarrow"):  # chunks may number their text differently
+    if hasattr(frame, "unify_dictionaries"):  # pyarrow's chunks may number their text differently
         frame = frame.unify_dictionaries()
     return open_native(frame)
 
@@ -79,11 +80,11 @@ def planned(frame: Any) -> Any:
     return frame.lazy() if eager else frame
 
 
-def mark_gaps(frame: Any, mus: Sequence[str]) -> Any:
-    """The frame with a column that says which rows lack a class's probability: once, not for every class."""
+def mark_gaps(frame: Any, columns: Sequence[str]) -> Any:
+    """The frame with a column that says which rows lack some class's number: such a row is none's."""
     import narwhals as nw
 
-    numbers = [nw.col(mu).cast(nw.Float64) for mu in mus]
+    numbers = [nw.col(column).cast(nw.Float64) for column in columns]
     gap = functools.reduce(operator.or_, (number.is_null() | number.is_nan() for number in numbers))
     return frame.with_columns(nw.when(gap).then(nw.lit(1)).otherwise(nw.lit(0)).alias(_INCOMPLETE))
 
@@ -117,7 +118,7 @@ def _holds_numbers(frame: Any, column: str) -> bool:
     if frame.collect_schema()[column] != nw.Object:
         return False
     values = [v for v in _collect(frame.select(nw.col(column)))[column].to_list() if v is not None]
-    return all(isinstance(v, (int, float, np.number, np.bool_)) for v in values)
+    return all(isinstance(v, (int, float, Decimal, np.number, np.bool_)) for v in values)
 
 
 def add_up(frame: Any, columns: Columns, groups: Mapping[str, Any], bins: int, most: int) -> list[Pass]:
@@ -250,7 +251,8 @@ def _wrong(columns: Columns) -> dict[str, Any]:
     if columns.stake is not None:
         rules["stake"] = (col("stake") < -huge) | (col("stake") > huge)
     if columns.weight is not None:
-        rules["weight"] = (col("weight") < 0) | (col("weight") > huge)
+        small = (col("weight") > 0) & (col("weight") < 1e-100)  # its square would vanish
+        rules["weight"] = (col("weight") < 0) | (col("weight") > 1e100) | small
     return rules
 
 
@@ -259,7 +261,7 @@ def _bound(argument: str, classes: int | None) -> str:
         return "must lie in [0, 1]"
     if argument == "outcome":
         return "must be 0 or 1" if classes is None else f"must be a class index, one of 0 … {classes - 1}"
-    return "must be finite" if argument == "stake" else "must be finite and not negative"
+    return "must be finite" if argument == "stake" else "must be 0, or lie in [1e-100, 1e+100]"
 
 
 def _with_products(frame: Any, columns: Columns) -> Any:
@@ -316,9 +318,11 @@ def _tabulate(
     labels, others = list(places), 0
     if most is not None:
         size = np.bincount(at, values["one"] * counted, minlength=len(labels))
-        order = sorted(range(len(labels)), key=lambda k: (-size[k], labels[k]))
+        order = sorted(np.flatnonzero(size).tolist(), key=lambda k: (-size[k], labels[k]))
         others = max(0, len(order) - most)
-        rank = np.empty(len(order), dtype=np.int64)
+        rank = np.zeros(
+            len(labels), dtype=np.int64
+        )  # of a group whose rows are all left out nothing is counted
         rank[order] = np.minimum(np.arange(len(order)), most)
         at, labels = rank[at], [labels[k] for k in order[:most]] + [(f"({others:,} others)",)] * (others > 0)
     sums = {}
@@ -339,8 +343,10 @@ def text_of(value: Any) -> str:
     """A label as text, whatever an engine has made of it: whole numbers may come as floats, gaps as NaN."""
     if value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in _NOTHING:
         return MISSING
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
+    if isinstance(value, (float, np.floating)):
+        if math.isnan(value):
+            return MISSING
+        return str(int(value)) if math.isfinite(value) and value == math.floor(value) else str(value)
     return str(value)
 
 
