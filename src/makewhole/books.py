@@ -241,7 +241,8 @@ class Book:
             raise StakeRefused(message, _part(staked, sum(now), sum(then), most - others))
         for scope, bound in zip(self.scopes(entry), bounds, strict=True):
             for k, least in enumerate(bound or []):
-                left = least * (1 + 1e-12) - scope.lost[k] - scope.exposure[k] + counted[k]
+                slack = max(1e-10 * self.max_stake, 1e-15 * least)  # for rounding
+                left = least + slack - scope.lost[k] - scope.exposure[k] + counted[k]
                 if then[k] > left and then[k] > now[k]:
                     message = f"this stake could lose {then[k]:g}; the certificate leaves {max(0.0, left):g}"
                     raise StakeRefused(message, _part(staked, now[k], then[k], left))

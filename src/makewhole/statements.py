@@ -17,7 +17,10 @@ class Refusal(Exception):  # noqa: N818 - a refusal is expected, not an error
 
 
 class StakeRefused(Refusal):
-    """A stake over a cap, or of the wrong sign; `limit` says how much of its kind is still taken."""
+    """A stake over a cap, or of the wrong sign; `limit` is how much of its kind that cap leaves.
+
+    Another cap may leave less: the next refusal says so.
+    """
 
     def __init__(self, message: str, limit: Any) -> None:
         super().__init__(message)

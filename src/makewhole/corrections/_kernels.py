@@ -95,6 +95,14 @@ def gradient_observe(values: Any, marks: Any, proposal: Step, target: float, wei
     values[0] += values[2] / values[1] ** 0.5 * weight * (target - proposal[0])
 
 
+def moved(lam: float, step: float) -> float:
+    """λ + step; after a loss more than λ even where the step is lost in rounding, or it would stand still."""
+    after = lam + step
+    if step > 0.0 and after == lam:
+        return lam + 2.3e-16 * max(abs(lam), 1e-12)
+    return after
+
+
 def reserve_propose(values: Any, marks: Any) -> Step:
     """λ where the books stand; values = [λ, rate, floor]."""
     return values[0], 0, False
@@ -102,8 +110,7 @@ def reserve_propose(values: Any, marks: Any) -> Step:
 
 def reserve_observe(values: Any, marks: Any, proposal: Step, target: float, weight: float) -> None:
     """λ ← λ + η·ℓ/M, no lower than the floor; ℓ/M = w·(x − λ) with the λ the forecast was made with."""
-    lam = values[0] + values[1] * weight * (target - proposal[0])
-    values[0] = max(lam, values[2])
+    values[0] = max(moved(values[0], values[1] * weight * (target - proposal[0])), values[2])
 
 
 # Groups that overlap: values = [rate, a weight for everyone, a weight for each group], and marks = [where the
@@ -125,7 +132,7 @@ def members_observe(values: Any, marks: Any, proposal: Step, target: float, weig
     """Raise or lower every member's weight by η·ℓ/M, none below 0."""
     step = values[0] * weight * (target - proposal[0])
     for k in range(proposal[1], proposal[1] + marks[1]):
-        values[marks[k]] = max(0.0, values[marks[k]] + step)
+        values[marks[k]] = max(0.0, moved(values[marks[k]], step))
 
 
 # --- cells: shared by swap regret and deterministic swap --------------------------------------------------
@@ -323,7 +330,19 @@ def make_replay(
 
 
 # What the steps call: whoever compiles one must hand these to `jit` too.
-HELPERS = (publish, balance, refine, edge, cell_of, credit, scramble, find_cycle, draw_from_cycle, search)
+HELPERS = (
+    publish,
+    balance,
+    moved,
+    refine,
+    edge,
+    cell_of,
+    credit,
+    scramble,
+    find_cycle,
+    draw_from_cycle,
+    search,
+)
 
 
 @functools.cache

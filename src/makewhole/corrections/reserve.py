@@ -11,6 +11,9 @@ from makewhole.corrections import _kernels
 from makewhole.corrections.base import Stepped
 from makewhole.corrections.members import Name, read_names
 
+# Farther from 0, rounding would eat the steps.
+_FAR = 10_000.0
+
 
 class Reserve(Stepped):
     """λ ← λ + η·ℓ/M: every loss raises the price, every gain lowers it, and the sum is bounded by a constant.
@@ -62,7 +65,7 @@ class Reserve(Stepped):
         self.rate = arguments.positive("rate", rate)
         if self.rate > 1:
             raise ValueError(f"rate must be at most 1; got {rate!r}")
-        self.start = arguments.within("start", start, -100.0, 100.0)
+        self.start = arguments.within("start", start, -_FAR, _FAR)
         if over is not None and (not isinstance(over, Stepped) or isinstance(over, Reserve)):
             raise TypeError(f"over must be one of makewhole's other corrections; got {over!r}")
         self.over = copy.deepcopy(over)
@@ -136,7 +139,7 @@ class Reserve(Stepped):
         """The same at the start of a book of its own: what it learned elsewhere is where this one begins."""
         twin = copy.deepcopy(self)
         if not self.grouped:
-            twin.start = twin._values[0]
+            twin.start = arguments.within("the correction's λ", twin._values[0], -_FAR, _FAR)
         return twin
 
     def resembles(self, other: object) -> bool:
