@@ -20,6 +20,8 @@ from makewhole.jit import jit
 
 Step = tuple[float, int, bool]
 
+NEARLY_HALF = 0.5 - 1e-9
+
 # --- Algorithm 1: what is published, and what it means for the correction ---------------------------------
 
 
@@ -41,6 +43,8 @@ def publish(
     if not sound:
         return mu_hat, wanted, c_hat
     c = min(max(wanted, 0.0, least), 0.5)
+    if c > NEARLY_HALF:  # nearer to ½ the steps of a reserve are lost in rounding, and λ would stand still
+        c = 0.5
     mu = min(max(mu_hat, c), 1.0 - c)
     if c == wanted or (c > wanted and not integrates):
         return mu, c, c_hat
@@ -95,14 +99,6 @@ def gradient_observe(values: Any, marks: Any, proposal: Step, target: float, wei
     values[0] += values[2] / values[1] ** 0.5 * weight * (target - proposal[0])
 
 
-def moved(lam: float, step: float) -> float:
-    """λ + step; after a loss more than λ even where the step is lost in rounding, or it would stand still."""
-    after = lam + step
-    if step > 0.0 and after == lam:
-        return lam + 2.3e-16 * max(abs(lam), 1e-12)
-    return after
-
-
 def reserve_propose(values: Any, marks: Any) -> Step:
     """λ where the books stand; values = [λ, rate, floor]."""
     return values[0], 0, False
@@ -110,7 +106,8 @@ def reserve_propose(values: Any, marks: Any) -> Step:
 
 def reserve_observe(values: Any, marks: Any, proposal: Step, target: float, weight: float) -> None:
     """λ ← λ + η·ℓ/M, no lower than the floor; ℓ/M = w·(x − λ) with the λ the forecast was made with."""
-    values[0] = max(moved(values[0], values[1] * weight * (target - proposal[0])), values[2])
+    lam = values[0] + values[1] * weight * (target - proposal[0])
+    values[0] = max(lam, values[2])
 
 
 # Groups that overlap: values = [rate, a weight for everyone, a weight for each group], and marks = [where the
@@ -132,7 +129,7 @@ def members_observe(values: Any, marks: Any, proposal: Step, target: float, weig
     """Raise or lower every member's weight by η·ℓ/M, none below 0."""
     step = values[0] * weight * (target - proposal[0])
     for k in range(proposal[1], proposal[1] + marks[1]):
-        values[marks[k]] = max(0.0, moved(values[marks[k]], step))
+        values[marks[k]] = max(0.0, values[marks[k]] + step)
 
 
 # --- cells: shared by swap regret and deterministic swap --------------------------------------------------
@@ -333,7 +330,6 @@ def make_replay(
 HELPERS = (
     publish,
     balance,
-    moved,
     refine,
     edge,
     cell_of,
