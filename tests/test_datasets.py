@@ -165,6 +165,15 @@ def test_a_download_that_is_not_the_file_is_refused_and_not_kept(served: Path) -
     assert len(datasets.load_adult()) == 40
 
 
+def test_adult_as_a_table_is_adult_as_events(served: Path) -> None:
+    table, events = datasets.load_adult_table(), datasets.load_adult()
+    assert table["over_50k"].to_list() == events.outcome.tolist()
+    assert table["test"].to_list() == [False] * 30 + [True] * 10
+    assert table["age"].dtype.is_integer()
+    shown = {f"sex={value}" for value in table["sex"].unique()}
+    assert shown == {name for name in events.features if name.startswith("sex=")}
+
+
 def test_a_folder_of_ones_own_comes_first(
     served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,7 +88,7 @@ def test_displays_come_from_predictions_and_estimators_too() -> None:
     model = LogisticRegression().fit(X, y)
     ax: Any = Figure().subplots()
     for kind in (mw.plots.ReliabilityDisplay, mw.plots.SoundnessDisplay):
-        said = kind.from_estimator(model, X, y, groups={"g": table["g"]}, ax=ax)
+        said = kind.from_estimator(model, X, y, groups={"g": table["g"], "y": table["g"]}, ax=ax)
         assert said.ax_ is ax
         assert set(said.report.groups["g"]) == set("abcd")
         total = next(k for k in said.report.rows_of() if said.report.is_total(k))
@@ -105,8 +105,10 @@ def test_displays_come_from_predictions_and_estimators_too() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda k: k.from_predictions([0, 1], [0.5]), "mu must be as long as y_true, 2; got 1"),
-        (lambda k: k.from_predictions([0, 1], [0.5, 0.5], groups={"y": [1, 2]}), "groups must not be called"),
+        (lambda k: k.from_predictions([0, 1], [0.5]), "mu must be as long as the outcomes, 2; got 1"),
+        (lambda k: k.from_predictions([0, 1], [0.5, 0.5], groups={"y": [1]}), "group y must be as long as"),
+        (lambda k: k.from_predictions([0, 1], [0.5, 0.5], groups=["y"]), "groups must be a mapping"),
+        (lambda k: k.from_predictions([0, 1], [[0.5], [0.5]]), r"got shape \(2, 1\)"),
         (lambda k: k.from_estimator(object(), [[0]], [0]), "estimator must be a fitted classifier"),
         (
             lambda k: k.from_estimator(LogisticRegression().fit([[0], [1]], [0, 1]), [[0]], [7]),

@@ -18,10 +18,8 @@ from makewhole.corrections import (
     SwapRegret,
 )
 from makewhole.decisions import Forecast, Plan, decide, insure
-from makewhole.findings import AuditReport
 from makewhole.insured import InsuredForecaster
 from makewhole.protocol import Chance, Record, Replay, play
-from makewhole.soundness import audit
 from makewhole.statements import (
     ConservationError,
     ForecastClosed,
@@ -33,7 +31,9 @@ from makewhole.statements import (
 
 if TYPE_CHECKING:
     from makewhole import checks, plots
+    from makewhole.findings import AuditReport
     from makewhole.mend import SoundClassifier
+    from makewhole.soundness import audit
 
 __version__ = "0.1.0"
 
@@ -82,17 +82,24 @@ __all__ = [
 ]
 
 
+# What few programs need is loaded when it is first asked for: by name, the module it is, or is in.
+_LATER = {
+    "AuditReport": "findings",
+    "SoundClassifier": "mend",
+    "audit": "soundness",
+    "checks": "checks",
+    "plots": "plots",
+}
+
+
 def __getattr__(name: str) -> Any:
-    """Load the modules that few programs need when they are first asked for."""
-    if name in ("checks", "plots"):
-        import importlib
+    """Load it when it is first asked for."""
+    if name not in _LATER:
+        raise AttributeError(f"module 'makewhole' has no attribute {name!r}")
+    import importlib
 
-        return importlib.import_module(f"makewhole.{name}")
-    if name == "SoundClassifier":
-        from makewhole.mend import SoundClassifier
-
-        return SoundClassifier
-    raise AttributeError(f"module 'makewhole' has no attribute {name!r}")
+    module = importlib.import_module(f"makewhole.{_LATER[name]}")
+    return module if name == _LATER[name] else getattr(module, name)
 
 
 def __dir__() -> list[str]:

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import makewhole as mw
-from makewhole import cli_files as files
 from makewhole.cli_audit import add_parser as add_audit_parser
-from makewhole.cli_files import need
+from makewhole.cli_files import Table, need
 from makewhole.cli_study import add_parser as add_study_parser
 
 _ABOUT = """\
@@ -196,7 +195,7 @@ def _backtest(arguments: argparse.Namespace) -> None:
     group = given.group[0] if given.group and len(given.group) == 1 else given.group
     numbers = [given.mu, given.outcome, given.stake, *([given.c_hat] if given.c_hat else [])]
     texts = [*([given.event] if given.event else []), *(given.group or [])]
-    frame = files.read(arguments.file, numbers, texts)
+    frame = Table(arguments.file).read(numbers, texts)
     results = {}
     with _Progress(quiet=arguments.json) as track:
         for name in names:

@@ -11,7 +11,7 @@ from typing import Any
 
 import makewhole as mw
 from makewhole import report as pages
-from makewhole.cli_files import columns_of, need, scan
+from makewhole.cli_files import Table, need
 
 
 def add_parser(commands: Any) -> None:
@@ -56,7 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
         if not page.parent.is_dir():
             raise ValueError(f"--html must lie in a folder that exists; got {str(page)!r}")
         need("matplotlib")
-    present = columns_of(arguments.file)
+    table = Table(arguments.file)
+    present = table.names
     mu, stake, groups = (_names(given, present) for given in (arguments.mu, arguments.stake, arguments.by))
     if not mu:
         raise ValueError(f"--mu must name a column, or several; got {arguments.mu!r}")
@@ -65,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     c = _number_or_names(arguments.c, present)
     numbers = [*mu, arguments.outcome, *stake, *(c if isinstance(c, list) else [])]
     numbers += [arguments.weight] if arguments.weight else []
-    frame = scan(arguments.file, numbers, groups)
+    frame = table.scan(numbers, groups)
     undecided = 0.5 if arguments.undecided is None and len(mu) == 1 else arguments.undecided
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the report says it in its notes

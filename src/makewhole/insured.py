@@ -179,10 +179,7 @@ class InsuredForecaster:
     def stake(self, forecast: Forecast | SupportsIndex, stake: Any) -> int:
         """Place a bet; returns its place among the payments. Over the cap it is refused whole."""
         open_ = self._find(forecast)
-        staked = self._accepted(open_.grosses, stake)
-        if self.max_exposure is not None:
-            self._book.check(open_, staked, self.max_exposure, limits_of(self, open_, self.max_exposure))
-        self._book.add(open_, staked)
+        self._book.add(open_, self._taken(open_, stake))
         return len(open_.stakes) - 1
 
     def settle(self, forecast: Forecast | SupportsIndex, outcome: Any, stake: Any = None) -> list[float]:
@@ -193,10 +190,7 @@ class InsuredForecaster:
         open_ = self._find(forecast)
         y = arguments.outcome(outcome, self.classes)
         if stake is not None:
-            staked = self._accepted(open_.grosses, stake)
-            if self.max_exposure is not None:
-                self._book.check(open_, staked, self.max_exposure, limits_of(self, open_, self.max_exposure))
-            open_ = open_.with_stake(staked)
+            open_ = open_.with_stake(self._taken(open_, stake))
         payments = [0.0] * len(open_.stakes)
         losses, negative, lessons, inner_lessons = [], False, [], []
         for k, (mu, c, origin, proposal, inner) in enumerate(open_.lines):
@@ -304,6 +298,13 @@ class InsuredForecaster:
     def check_stake(self, stake: Any) -> None:
         """Raise what staking this on a fresh forecast would raise, exposure aside."""
         self._accepted([0.0] * len(self.corrections), stake)
+
+    def _taken(self, open_: OpenForecast, stake: Any) -> tuple[float, ...]:
+        """The stake as one number per line, if the caps leave room for it."""
+        staked = self._accepted(open_.grosses, stake)
+        if self.max_exposure is not None:
+            self._book.check(open_, staked, self.max_exposure, limits_of(self, open_, self.max_exposure))
+        return staked
 
     def _accepted(self, grosses: list[float], stake: Any) -> tuple[float, ...]:
         """The stake as one number per line, if it is taken on top of what is there."""

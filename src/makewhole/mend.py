@@ -19,10 +19,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from makewhole import arguments, frames
+from makewhole import arguments
 from makewhole.arguments import Floats
 from makewhole.recalibration import METHODS, Settings
-from makewhole.soundness import audit
+from makewhole.soundness import audit_arrays
 from makewhole.tables import text_of
 
 
@@ -243,32 +243,17 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         ]
 
     def _audit(self, said: Floats, outcome: Any, labels: dict[str, Any], c: float | None) -> Any:
-        columns: dict[str, Any] = {"y": outcome}
-        mus = ["mu"] if said.shape[1] == 1 else [f"mu {k}" for k in range(said.shape[1])]
-        columns |= dict(zip(mus, np.ascontiguousarray(said.T), strict=True))
-        named = {f"group {name}": name for name in labels}
-        columns |= {f"group {name}": values.tolist() for name, values in labels.items()}
-        rules = {name: column for column, name in named.items()}
-        return audit(
-            frames.make_frame(columns),
-            mus[0] if len(mus) == 1 else mus,
-            c=c,
-            groups=rules,
-            bins=self.bins,
-            confidence=self.confidence,
-            max_groups=max([1000, *(len(np.unique(values)) for values in labels.values())]),
-        )
+        most = max([1000, *(len(np.unique(values)) for values in labels.values())])
+        options = {"bins": self.bins, "confidence": self.confidence, "max_groups": most}
+        return audit_arrays(outcome, said[:, 0] if said.shape[1] == 1 else said, labels, c=c, **options)
 
     def _widths(self, X: Any) -> Floats:
         """Every row's c: the widest of its groups' and everyone's; for a new group, the widest of all."""
-        width = np.full(_num_samples(X), self.c_)
         if self.c != "auto" or not self.c_by_group_:
-            return width
-        everyone = self.report_.rows_of()
-        needed = np.asarray(self.report_.table["smallest_c"])
-        classes = range(max(1, len(self.report_.by_class)))
-        base = max(float(needed[self.report_.rows_of(class_=k)].max()) for k in classes) if everyone else 0.0
-        width = np.full(_num_samples(X), base)
+            return np.full(_num_samples(X), self.c_)
+        table = self.report_.table
+        everyone = [k for k, group in enumerate(table["group"]) if not group]
+        width = np.full(_num_samples(X), np.max(np.asarray(table["smallest_c"])[everyone]))
         for name, values in self._labels(X).items():
             known = self.c_by_group_[name]
             width = np.maximum(width, [known.get(value, self.c_) for value in values])

@@ -11,7 +11,7 @@ from makewhole import frames
 from makewhole.backtest import BacktestResult, Curve, backtest
 from makewhole.corrections import Correction
 from makewhole.findings import AuditReport
-from makewhole.soundness import audit
+from makewhole.soundness import audit_arrays
 
 # Okabe & Ito's colours, told apart by the colour-blind; each with a dash of its own, for print in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -82,29 +82,9 @@ class _AuditDisplay:
 
         `groups` are arrays of labels by name.
         """
-        probability = np.asarray(y_prob, dtype=np.float64)
-        if probability.ndim == 2 and probability.shape[1] < 2:
-            raise ValueError(
-                f"y_prob must be one column, or one for each class; got shape {probability.shape}"
-            )
         if groups is not None and not isinstance(groups, Mapping):
             raise TypeError(f"groups must be a mapping from names to labels; got {groups!r}")
-        columns: dict[str, Any] = {"y": _numbers(y_true)}
-        mu: Any = "mu"
-        if probability.ndim > 1:
-            mu = [f"mu_{k}" for k in range(probability.shape[1])]
-            columns |= {name: probability[:, k] for k, name in enumerate(mu)}
-        else:
-            columns["mu"] = probability
-        named = {str(name): np.asarray(labels).tolist() for name, labels in (groups or {}).items()}
-        taken = [name for name in named if name in columns]
-        if taken:
-            raise ValueError(f"groups must not be called {', '.join(columns)}; got {taken[0]!r}")
-        for name, values in {**columns, **named}.items():
-            if len(values) != len(columns["y"]):
-                raise ValueError(f"{name} must be as long as y_true, {len(columns['y'])}; got {len(values)}")
-        frame = frames.make_frame({**columns, **named})
-        report = audit(frame, mu, "y", c=c, groups=list(named), bins=bins, confidence=confidence)
+        report = audit_arrays(y_true, y_prob, groups, c=c, bins=bins, confidence=confidence)
         return cls.from_report(report, ax=ax, **options)
 
     @classmethod

@@ -137,6 +137,23 @@ def audit(
     return _report(found, plan, facts, frames.backend_of(opened))
 
 
+def audit_arrays(
+    outcome: Any, probability: Any, groups: Mapping[str, Any] | None = None, **options: Any
+) -> AuditReport:
+    """Audit outcomes and probabilities, a column for each class if several; `groups` are labels by name."""
+    said, happened = np.asarray(probability, dtype=np.float64), np.asarray(outcome).astype(np.float64)
+    if said.ndim == 2 and said.shape[1] < 2:
+        raise ValueError(f"probability must be one column, or one for each class; got shape {said.shape}")
+    mus = ["mu"] if said.ndim == 1 else [f"mu {k}" for k in range(said.shape[1])]
+    columns: dict[str, Any] = {"y": happened} | dict(zip(mus, np.atleast_2d(said.T), strict=True))
+    rules = {str(name): f"group {name}" for name in groups or {}}
+    columns |= {f"group {name}": np.asarray(labels).tolist() for name, labels in (groups or {}).items()}
+    for name, values in columns.items():
+        if len(values) != len(happened):
+            raise ValueError(f"{name} must be as long as the outcomes, {len(happened)}; got {len(values)}")
+    return audit(frames.make_frame(columns), mus if len(mus) > 1 else mus[0], groups=rules, **options)
+
+
 def _plan(mu: Any, outcome: Any, c: Any, stake: Any, weight: Any) -> list[Columns]:
     """Which columns each class needs; a binary event is one class."""
     for name, column in {"outcome": outcome, "weight": weight}.items():

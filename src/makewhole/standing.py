@@ -57,7 +57,7 @@ def certificate_of(f: Any, group: Name | None = None) -> Certificate:
     else:
         kept = book.groups.get(group, Exposure(book.lines)) if apart else book.all
         found = certify(
-            [c.by_group.get(group, c.correction) for c in f.corrections] if apart else f.corrections,
+            _answering(f, group),
             max_stake=f.max_stake,
             c_range=f.c_range,
             rules=(f.one_sided, f.mode == "sound"),
@@ -76,10 +76,16 @@ def limits_of(f: Any, open_: OpenForecast, most: float) -> list[list[float] | No
     apart = isinstance(f.corrections[0], Grouped)
     found: list[list[float] | None] = []
     for name in (None, *open_.groups):
-        ones = [c.by_group.get(name, c.correction) for c in f.corrections] if apart else f.corrections
+        ones = _answering(f, name)
         if (apart and name is None) or not (isinstance(ones[0], Reserve) and unchanged(ones[0])):
             found.append(None)
             continue
         bounds = line_bounds(ones, f.max_stake, f.c_range, (f.one_sided, f.mode == "sound"))
         found.append([bound + most for bound in bounds])
     return found
+
+
+def _answering(f: Any, group: Name | None) -> list[Any]:
+    """The corrections, one per line, that answer for a group: its own where groups are apart."""
+    apart = isinstance(f.corrections[0], Grouped)
+    return [c.by_group.get(group, c.correction) for c in f.corrections] if apart else f.corrections

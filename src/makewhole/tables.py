@@ -320,9 +320,7 @@ def _tabulate(
         size = np.bincount(at, values["one"] * counted, minlength=len(labels))
         order = sorted(np.flatnonzero(size).tolist(), key=lambda k: (-size[k], labels[k]))
         others = max(0, len(order) - most)
-        rank = np.zeros(
-            len(labels), dtype=np.int64
-        )  # of a group whose rows are all left out nothing is counted
+        rank = np.zeros(len(labels), dtype=np.int64)  # a group whose rows are all left out counts nowhere
         rank[order] = np.minimum(np.arange(len(order)), most)
         at, labels = rank[at], [labels[k] for k in order[:most]] + [(f"({others:,} others)",)] * (others > 0)
     sums = {}
@@ -341,7 +339,7 @@ def _labels(series: Any) -> list[str]:
 
 def text_of(value: Any) -> str:
     """A label as text, whatever an engine has made of it: whole numbers may come as floats, gaps as NaN."""
-    if value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in _NOTHING:
+    if value is None or type(value).__name__ in _NOTHING:
         return MISSING
     if isinstance(value, (float, np.floating)):
         if math.isnan(value):

@@ -38,7 +38,6 @@ class Cells:
         self.rows = stack("one")
         self.full = self.rows > 0
         self.weight = stack("weight") if columns[0].weight else self.rows
-        self.full &= self.weight > 0
         per = np.where(self.full, self.weight, 1.0)
         self.mu, self.outcome = stack("mu") / per, stack("outcome") / per
         widths = [
