@@ -23,7 +23,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import makewhole as mw
 from makewhole import datasets
-from makewhole.recalibration import Settings, fit_isotonic, fit_patches
+from makewhole.mending.maps import Settings, fit_isotonic, fit_patches
 
 ADULT_GROUPS = ["sex", "race", "marital_status"]
 

@@ -103,7 +103,7 @@ def test_classes_hedge_every_outcome() -> None:
         assert np.allclose(taken[plan.spread == 0], plan.loss[plan.spread == 0], atol=1e-12)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 10_000), st.floats(0.05, 3), st.booleans())
 def test_a_capped_hedge_of_classes_is_the_best_there_is(seed: int, cap: float, one_sided: bool) -> None:
     draw = np.random.default_rng(seed)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from sklearn.linear_model import LogisticRegression
 
 import makewhole as mw
-from test_soundness import classes_of, table_of
+from samples import classes_of, table_of
 
 
 def results() -> dict[str, mw.BacktestResult]:

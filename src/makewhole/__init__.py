@@ -3,9 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from makewhole import agents, forecasters, multiclass
-from makewhole.backtest import BacktestResult, backtest
+from makewhole.backtesting.backtest import BacktestResult, backtest
 from makewhole.bets import delay_quote, hedge, loss_bounds, must_accept, payment, premium
-from makewhole.certificates import Certificate
 from makewhole.corrections import (
     Correction,
     DeterministicSwap,
@@ -18,9 +17,9 @@ from makewhole.corrections import (
     SwapRegret,
 )
 from makewhole.decisions import Forecast, Plan, decide, insure
-from makewhole.insured import InsuredForecaster
-from makewhole.protocol import Chance, Record, Replay, play
-from makewhole.statements import (
+from makewhole.insured.certificates import Certificate
+from makewhole.insured.forecaster import InsuredForecaster
+from makewhole.insured.statement import (
     ConservationError,
     ForecastClosed,
     Refusal,
@@ -28,12 +27,13 @@ from makewhole.statements import (
     Statement,
     UnknownForecast,
 )
+from makewhole.protocol import Chance, Record, Replay, play
 
 if TYPE_CHECKING:
     from makewhole import checks, plots
-    from makewhole.findings import AuditReport
-    from makewhole.mend import SoundClassifier
-    from makewhole.soundness import audit
+    from makewhole.auditing.audit import audit
+    from makewhole.auditing.report import AuditReport
+    from makewhole.mending.classifier import SoundClassifier
 
 __version__ = "0.1.0"
 
@@ -84,9 +84,9 @@ __all__ = [
 
 # What few programs need is loaded when it is first asked for: by name, the module it is, or is in.
 _LATER = {
-    "AuditReport": "findings",
-    "SoundClassifier": "mend",
-    "audit": "soundness",
+    "AuditReport": "auditing.report",
+    "SoundClassifier": "mending.classifier",
+    "audit": "auditing.audit",
     "checks": "checks",
     "plots": "plots",
 }

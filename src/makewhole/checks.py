@@ -18,7 +18,7 @@ from makewhole.agents import Decision
 from makewhole.corrections import Correction
 from makewhole.decisions import Forecast
 from makewhole.forecasters import BaseForecaster, adapt
-from makewhole.insured import InsuredForecaster
+from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.protocol import Agent, Forecaster
 
 

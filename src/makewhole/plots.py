@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from makewhole import frames
-from makewhole.backtest import BacktestResult, Curve, backtest
+from makewhole.auditing.audit import audit_arrays
+from makewhole.auditing.report import AuditReport
+from makewhole.backtesting.backtest import BacktestResult, Curve, backtest
 from makewhole.corrections import Correction
-from makewhole.findings import AuditReport
-from makewhole.soundness import audit_arrays
 
 # Okabe & Ito's colours, told apart by the colour-blind; each with a dash of its own, for print in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")

@@ -11,7 +11,7 @@ except ModuleNotFoundError:
     raise ModuleNotFoundError("river is needed: pip install 'makewhole[river]'") from None
 
 from makewhole.corrections import Correction
-from makewhole.insured import InsuredForecaster
+from makewhole.insured.forecaster import InsuredForecaster
 
 
 class InsuredClassifier(base.Classifier):

@@ -14,7 +14,7 @@ import numpy as np
 
 from makewhole import arguments
 from makewhole.arguments import Floats
-from makewhole.backtest import backtest
+from makewhole.backtesting.backtest import backtest
 from makewhole.bets import loss_bounds, payment
 from makewhole.corrections import NoCorrection
 from makewhole.datasets import Events, load_adult, load_mnist

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from makewhole.arguments import Floats
-from makewhole.backtest import backtest
+from makewhole.backtesting.backtest import backtest
 from makewhole.corrections import Correction, DeterministicSwap, Reserve, StandardRegret, SwapRegret
 from makewhole.datasets import load_538, load_flights
 from makewhole.forecasters import TwoLayerLearner

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 import makewhole
-from makewhole import arguments, report
+from makewhole import arguments
+from makewhole import pages as report
 from makewhole.frames import make_frame
 from makewhole.studies import adversaries, decisions, figures, flights, frontier
 from makewhole.studies.claims import Claim

@@ -1,0 +1,1 @@
+"""Audit a table of forecasts."""

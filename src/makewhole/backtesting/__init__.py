@@ -1,0 +1,1 @@
+"""Replay a log of forecasts, stakes and outcomes."""

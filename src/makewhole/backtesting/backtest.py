@@ -1,0 +1,347 @@
+"""What would it have cost to stand behind these forecasts? Replay a log through a correction."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from makewhole import arguments, frames
+from makewhole.arguments import Floats
+from makewhole.backtesting.log import CHUNK, Chunk, Log
+from makewhole.backtesting.player import Player, compilable
+from makewhole.corrections import Correction, DeterministicSwap, Reserve
+from makewhole.corrections.grouped import Grouped
+from makewhole.corrections.members import Name
+from makewhole.insured.certificates import Certificate, certify, together
+
+CURVE_POINTS = 2000
+
+
+class Curve(NamedTuple):
+    """A run at up to 2000 moments: after `round` forecasts, the loss so far, its mean, and λ then."""
+
+    round: Floats
+    total_loss: Floats
+    mean_loss: Floats
+    lam: Floats
+
+
+class GroupResult(NamedTuple):
+    """What one group's forecasts cost."""
+
+    rounds: int
+    turnover: float
+    total_loss: float
+    mean_c: float
+
+
+@dataclass(frozen=True)
+class BacktestResult:
+    """What a replay cost. `str()` of it is a table.
+
+    `total_loss` and `turnover` are in the stakes' unit; `mean_loss` is per forecast. `missing` rows lacked
+    a number and were left out. `correction` has learned from the whole log: go on with it. `trace`, where
+    asked for, holds per-row columns: the forecast's `mu` and `c` as published, `lam`, and the row's
+    `payment` (NaN in rows left out). `groups`, where asked for, has a `GroupResult` by group name.
+    `certificate` is what could have been lost at worst, whoever had staked.
+    """
+
+    correction: Correction
+    max_stake: float
+    rows: int
+    missing: int
+    rounds: int
+    turnover: float
+    total_loss: float
+    negative_c: int
+    mean_c: float
+    curve: Curve = field(repr=False)
+    trace: dict[str, Floats] | None = field(repr=False, default=None)
+    groups: dict[Name, GroupResult] = field(repr=False, default_factory=dict)
+    certificate: Certificate | None = None
+
+    @property
+    def mean_loss(self) -> float:
+        """Loss per forecast."""
+        return self.total_loss / self.rounds if self.rounds else 0.0
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """The trace, if there is one, else the curve, as a frame."""
+        columns = self.curve._asdict() if self.trace is None else self.trace
+        return frames.make_frame(columns, backend)
+
+    def __str__(self) -> str:
+        rows = [
+            ("correction", repr(self.correction)),
+            ("rows", f"{self.rows:,} ({self.missing:,} left out for missing numbers)"),
+            ("forecasts", f"{self.rounds:,}"),
+            ("cap per forecast", f"{self.max_stake:,.6g}"),
+            ("turnover", f"{self.turnover:,.6g}"),
+            ("total loss", f"{self.total_loss:,.6g}"),
+            ("can lose at most", str(self.certificate)),
+            ("mean loss", f"{self.mean_loss:,.6g}"),
+            ("mean c", f"{self.mean_c:,.6g} ({self.negative_c:,} below 0)"),
+        ]
+        if self.groups:
+            name, worst = max(self.groups.items(), key=lambda item: item[1].total_loss)
+            rows.append(("groups", f"{len(self.groups):,}; most was lost in {name}: {worst.total_loss:,.6g}"))
+        return "\n".join(f"{name:<20}{value}" for name, value in rows)
+
+
+def backtest(
+    frame: Any,
+    mu: str = "mu",
+    outcome: str = "y",
+    stake: str = "stake",
+    *,
+    c_hat: str | None = None,
+    event: str | None = None,
+    group: str | Sequence[str] | None = None,
+    correction: Correction | None = None,
+    mode: Literal["exact", "sound"] = "exact",
+    max_stake: float | None = None,
+    one_sided: bool = False,
+    trace: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> BacktestResult:
+    """Replay a log, row by row in the order given, through a correction.
+
+    Exactly what an `InsuredForecaster` would have done, were each outcome known before the next forecast:
+    our own corrections run compiled, anybody else's in a plain loop, with the same numbers.
+
+    Parameters
+    ----------
+    frame
+        Any dataframe narwhals knows: pandas, polars, pyarrow, DuckDB, … A lazy one is collected.
+    mu, outcome, stake
+        Names of the columns: a probability, 0 or 1, and what was staked. Rows where one is missing are
+        left out and counted.
+    c_hat
+        Column of ĉ; 0 if not given.
+    event
+        Column that tells forecasts apart: its rows are stakes on one forecast, made where it first
+        appears. If not given, every row is a forecast of its own.
+    group
+        Column of groups. Each has a copy of the correction of its own, as in `Grouped`; with
+        `Reserve(overlapping=True)` it may be several columns, and a row belongs to a group of each.
+        Rows without a group are left out and counted.
+    correction
+        Copied, not changed; by default `DeterministicSwap.for_horizon` for the log.
+    mode
+        "exact": c is whatever balances the books. "sound": c in [0, ½] and [μ − c, μ + c] inside [0, 1].
+    max_stake
+        The cap M on the gross stake of one forecast; if not given, the largest in the log (known only in
+        hindsight).
+    one_sided
+        Put everything into μ, with c = 0; stakes must not be negative.
+    trace
+        Keep per-row columns.
+    progress
+        Called with (rows done, rows in all) now and then.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> import pandas as pd
+    >>> log = pd.DataFrame({"mu": [0.5] * 1000, "y": [1] * 1000, "stake": [10.0] * 1000})
+    >>> result = mw.backtest(log, correction=mw.DeterministicSwap(cells=100))
+    >>> result.total_loss  # it lost once, and learned
+    4.9
+    >>> mw.backtest(log, correction=mw.NoCorrection()).total_loss
+    5000.0
+    """
+    if mode not in ("exact", "sound"):
+        raise ValueError(f"mode must be 'exact' or 'sound'; got {mode!r}")
+    if correction is not None and not isinstance(correction, Correction):
+        raise TypeError(f"correction must have propose, observe, state and from_state; got {correction!r}")
+    names = {"mu": mu, "outcome": outcome, "stake": stake, "c_hat": c_hat, "event": event}
+    groups = _group_columns(group)
+    names |= groups
+    columns = frames.read_columns(frame, {k: v for k, v in names.items() if v is not None})
+    log = Log(columns, names, one_sided, list(groups))
+    cap = log.largest() if max_stake is None else arguments.positive("max_stake", max_stake)
+    if correction is None:
+        rounds = max(1, log.rounds // max(1, len(log.group_names)))
+        correction = DeterministicSwap.for_horizon(rounds, c_range=log.c_range())
+    correction = copy.deepcopy(correction)
+    if groups and not getattr(correction, "grouped", False):
+        correction = Grouped(correction)  # type: ignore[arg-type]  # it says if it is not one of ours
+    _check_groups(correction, list(groups.values()))
+    c_range = (0.0, 0.0)
+    if isinstance(correction, (Reserve, Grouped)):
+        c_range = log.c_range()
+        correction = correction.in_mode(mode, one_sided, c_range).begun()
+    one: Any = correction.correction if isinstance(correction, Grouped) else correction
+    if (getattr(one, "over", None) or getattr(one, "grouped", False)) and compilable(one) is None:
+        raise TypeError(
+            f"a reserve with its own ways cannot be replayed over another, or for groups; got {one!r}"
+        )
+    rules = (one_sided, mode == "sound", getattr(correction, "integrates", False))
+    run = _Run(correction, cap, rules, log, trace=trace)
+    for chunk in log.chunks(cap):
+        run.step(chunk)
+        if progress is not None:
+            progress(min(chunk.stop, log.rows), log.rows)
+    return run.result(
+        log, _certified(correction, log.group_names, cap, c_range, (one_sided, mode == "sound"))
+    )
+
+
+def _certified(
+    correction: Correction,
+    groups: list[Name],
+    cap: float,
+    c_range: tuple[float, float],
+    rules: tuple[bool, bool],
+) -> Certificate:
+    """What a forecaster with this correction could have lost: every outcome came before the next forecast."""
+    apart, ones = False, [correction]
+    if isinstance(correction, Grouped):
+        names = groups if correction.groups is None else correction.groups
+        apart, ones = True, [correction.member((name,)) for name in names]
+    found = [certify([one], max_stake=cap, c_range=c_range, rules=rules) for one in ones]
+    return together(found, fixed=True) if apart else found[0]
+
+
+def _group_columns(group: str | Sequence[str] | None) -> dict[str, str]:
+    """The columns of groups, each under a name of its own."""
+    if group is None or isinstance(group, str):
+        return {} if group is None else {"group": group}
+    columns = list(group) if isinstance(group, Sequence) else [group]
+    if not all(isinstance(column, str) for column in columns) or len(set(columns)) < len(columns):
+        raise TypeError(f"group must be a column, or several different ones; got {group!r}")
+    return {f"group[{k}]": column for k, column in enumerate(columns)}
+
+
+def _check_groups(correction: Correction, columns: list[str]) -> None:
+    if getattr(correction, "grouped", False) and not columns:
+        raise ValueError(f"group must name a column: {correction!r} is for groups")
+    if isinstance(correction, Grouped) and len(columns) > 1:
+        raise ValueError(
+            f"group must be one column unless the correction is Reserve(overlapping=True); got {columns!r}"
+        )
+
+
+class _Run:
+    """The loop's memory and what comes out of it."""
+
+    def __init__(
+        self, correction: Correction, cap: float, rules: tuple[bool, bool, bool], log: Log, *, trace: bool
+    ) -> None:
+        self.correction, self.cap, self.rules = correction, cap, rules
+        names = tuple(log.group_names)
+        self.players: list[Player] = []
+        if isinstance(correction, Grouped):
+            self.players = [Player(correction.member((name,))) for name in names]
+        else:
+            if names and isinstance(correction, Reserve):
+                correction.member(names)
+                self.places = np.array([correction.place(name) for name in names])
+            self.players = [Player(correction)]
+        self.apart, self.overlapping = isinstance(correction, Grouped), bool(names)
+        self.by_group = np.zeros((4, len(names)))  # rounds, turnover, loss, c
+        self.totals, self.turnover = np.zeros(3), 0.0  # the loss, the sum of c, how often it was below 0
+        self.rounds = 0
+        self.traced = trace or bool(names)
+        self.out = tuple(np.empty(CHUNK) for _ in range(5))
+        moments = np.arange(1, CURVE_POINTS) * (log.rounds / (CURVE_POINTS - 1))
+        self.moments = np.unique(np.ceil(moments).astype(np.int64))
+        self.points: list[tuple[Any, Any, Any]] = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))]
+        columns = ("mu", "c", "lam", "payment")
+        self.trace = {k: np.full(log.rows, np.nan) for k in columns} if trace else None
+
+    def step(self, chunk: Chunk) -> None:
+        size = len(chunk.columns[0])
+        if size > len(self.out[0]):
+            self.out = tuple(np.empty(size) for _ in range(5))
+        out = tuple(column[: size if k < 3 or self.traced else 0] for k, column in enumerate(self.out))
+        if self.apart:
+            self._step_apart(chunk, out)
+        else:
+            if self.overlapping:
+                self._turn_to_members(chunk.groups)
+            self.players[0].replay(chunk.columns, self.rules, self.cap, self.totals, out)
+        if not size:
+            return
+        c, lam, total, mu, loss = out
+        gross = chunk.columns[4]
+        self.turnover += float(gross.sum())
+        for codes in [] if chunk.groups is None else chunk.groups.T:
+            for row, what in enumerate((np.ones(size), gross, loss, c)):
+                self.by_group[row] += np.bincount(codes, what, minlength=self.by_group.shape[1])
+        low, high = np.searchsorted(self.moments, [self.rounds, self.rounds + size], side="right")
+        at = self.moments[low:high] - self.rounds - 1
+        self.points.append((self.moments[low:high], total[at], lam[at]))
+        self.rounds += size
+        self.last = (np.array([self.rounds]), total[-1:].copy(), lam[-1:].copy())
+        if self.trace is not None:
+            self._keep(self.trace, chunk, mu, c, lam, loss)
+
+    def _step_apart(self, chunk: Chunk, out: tuple[Floats, ...]) -> None:
+        """Replay each group's forecasts on their own, then put all back in order."""
+        codes = chunk.groups[:, 0]
+        order = np.argsort(codes, kind="stable")
+        columns = tuple(column[order] for column in chunk.columns)
+        done = tuple(np.empty(len(order)) for _ in out)
+        ends = np.flatnonzero(np.diff(codes[order], append=-1)) + 1
+        for start, stop in zip([0, *ends], ends, strict=False):
+            player, part = self.players[codes[order[start]]], slice(start, stop)
+            there = tuple(column[part] for column in done)
+            own = np.zeros(3)
+            player.replay(tuple(c[part] for c in columns), self.rules, self.cap, own, there)
+            self.totals[1:] += own[1:]
+        for column, sorted_ in zip(out, done, strict=True):
+            column[order] = sorted_
+        out[2][:] = np.cumsum(np.concatenate([self.totals[:1], out[4]]))[1:]
+        self.totals[:1] = out[2][-1:] if len(order) else self.totals[:1]
+
+    def _turn_to_members(self, groups: Any) -> None:
+        """Write down which weights the coming forecasts add up: everyone's, and those of their groups."""
+        rows, columns = groups.shape
+        members = np.concatenate([np.ones((rows, 1), np.int64), self.places[groups]], axis=1)
+        marks = np.concatenate([[2, columns + 1], members.ravel()])
+        self.players[0].memory = (self.players[0].memory[0], marks, *self.players[0].memory[2:])
+
+    def _keep(
+        self, trace: dict[str, Floats], chunk: Chunk, mu: Floats, c: Floats, lam: Floats, loss: Floats
+    ) -> None:
+        which = slice(None) if chunk.forecast is None else chunk.forecast
+        trace["mu"][chunk.rows], trace["c"][chunk.rows] = mu[which], c[which]
+        trace["lam"][chunk.rows] = lam[which]
+        if chunk.forecast is None:
+            trace["payment"][chunk.rows] = loss
+        else:
+            b, y = chunk.stake, chunk.columns[2][which]
+            trace["payment"][chunk.rows] = b * (y - mu[which]) - np.abs(b) * c[which]
+
+    def result(self, log: Log, certificate: Certificate) -> BacktestResult:
+        for player in self.players:
+            player.finish()
+        if self.overlapping and isinstance(self.correction, Reserve):
+            self.correction.member(())
+        if self.rounds and not np.isin(self.rounds, self.moments):  # rows were left out: the end is elsewhere
+            self.points.append(self.last)
+        round_, total, lam = (np.concatenate(part) for part in zip(*self.points, strict=True))
+        curve = Curve(round_, total, total / np.maximum(round_, 1), lam)
+        return BacktestResult(
+            correction=self.correction,
+            max_stake=self.cap,
+            rows=log.rows,
+            missing=log.missing,
+            rounds=self.rounds,
+            turnover=self.turnover,
+            total_loss=float(self.totals[0]),
+            negative_c=int(self.totals[2]),
+            mean_c=float(self.totals[1]) / self.rounds if self.rounds else 0.0,
+            curve=curve,
+            trace=self.trace,
+            certificate=certificate,
+            groups={
+                name: GroupResult(int(n), float(turned), float(lost), float(c / n) if n else 0.0)
+                for name, n, turned, lost, c in zip(log.group_names, *self.by_group, strict=True)
+            },
+        )

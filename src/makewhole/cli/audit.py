@@ -1,0 +1,130 @@
+"""`makewhole audit`: whether to stand behind these forecasts."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import makewhole as mw
+from makewhole.auditing.page import render_audit
+from makewhole.cli.files import Table, need
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "audit",
+        help="should we stand behind these forecasts?",
+        description="Ask of a file of forecasts and outcomes: which bets against them win, how much, and how "
+        "wide must c be? Every bin of the forecast, every group, and every bin of every group is a bet.",
+        epilog="Bounds hold for all bets at once, at any count (Chernoff and Hoeffding). A number after --c "
+        "is the half-width the forecaster stands behind; a name is a column of it.",
+    )
+    add = parser.add_argument
+    add("file", type=Path, help="a .csv or .parquet file")
+    add("--mu", default="mu", help="column of probabilities (default mu); for classes p0,p1,…")
+    add("--outcome", default="y", help="column of outcomes, 0 or 1 (default y); for classes 0 … K-1")
+    add("--by", "--group", "--groups", default="", metavar="COLUMN,…", help="columns of groups")
+    add("--c", help="half-width: a number or a column (for classes one or several; default 0)")
+    add("--stake", help="column of stakes: what did these customers win? (for classes several)")
+    add("--weight", help="column of weights")
+    add("--bins", type=int, default=15, help="equal-width bins of the forecast (default 15)")
+    add("--confidence", type=float, default=0.95, help="with which all bounds hold together (default 0.95)")
+    add("--max-groups", type=int, default=1000, help="of each column; smaller ones become one (default 1000)")
+    add(
+        "--undecided",
+        type=float,
+        help="an outcome that means there was none, as in a tie: left out and counted (default 0.5; for "
+        "classes none)",
+    )
+    add("--html", type=Path, help="write a self-contained report with pictures to this .html file")
+    add("--json", action="store_true", help="print JSON")
+    add("--fail-if-unsound", action="store_true", help="exit with 1 if the forecasts are refuted")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Audit a file; the exit code is 1 only where that was asked for."""
+    page: Path | None = arguments.html
+    if page is not None:  # before the work, not after it
+        if page.suffix.lower() not in (".html", ".htm"):
+            raise ValueError(f"--html must end in .html; got {str(page)!r}")
+        if not page.parent.is_dir():
+            raise ValueError(f"--html must lie in a folder that exists; got {str(page)!r}")
+        need("matplotlib")
+    table = Table(arguments.file)
+    present = table.names
+    mu, stake, groups = (_names(given, present) for given in (arguments.mu, arguments.stake, arguments.by))
+    if not mu:
+        raise ValueError(f"--mu must name a column, or several; got {arguments.mu!r}")
+    if len(stake) not in (0, len(mu)):
+        raise ValueError(f"--stake must name as many columns as --mu, {len(mu)}; got {arguments.stake!r}")
+    c = _number_or_names(arguments.c, present)
+    numbers = [*mu, arguments.outcome, *stake, *(c if isinstance(c, list) else [])]
+    numbers += [arguments.weight] if arguments.weight else []
+    frame = table.scan(numbers, groups)
+    undecided = 0.5 if arguments.undecided is None and len(mu) == 1 else arguments.undecided
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the report says it in its notes
+        report = mw.audit(
+            frame,
+            mu=mu if len(mu) > 1 else mu[0],
+            outcome=arguments.outcome,
+            c=c[0] if isinstance(c, list) and len(c) == 1 else c,
+            stake=(stake if len(mu) > 1 else stake[0]) if stake else None,
+            weight=arguments.weight,
+            groups=groups,
+            bins=arguments.bins,
+            undecided=undecided,
+            confidence=arguments.confidence,
+            max_groups=arguments.max_groups,
+        )
+    if page is not None:  # before anything is printed: whoever reads that may have enough of it
+        title = f"audit of {arguments.file.name}"
+        page.write_text(render_audit(title, report, _figures(report)), encoding="utf-8")
+    print(json.dumps(report.to_dict(), allow_nan=False) if arguments.json else report)
+    if page is not None and not arguments.json:
+        print(f"\nwrote {page}")
+    return int(arguments.fail_if_unsound and not report.sound)
+
+
+def _names(given: str | None, present: list[str]) -> list[str]:
+    """Columns apart by commas; or one whose own name has a comma."""
+    if given in present:
+        return [given]
+    return [name.strip() for name in (given or "").split(",") if name.strip()]
+
+
+def _number_or_names(given: str | None, present: list[str]) -> float | list[str] | None:
+    if given is None:
+        return None
+    try:
+        return float(given)
+    except ValueError:
+        names = _names(given, present)
+    if not names:
+        raise ValueError(f"--c must be a number, or name a column; got {given!r}")
+    return names
+
+
+def _figures(report: mw.AuditReport) -> dict[str, tuple[str, bytes]]:
+    found = {}
+    for class_ in range(max(1, len(report.by_class))):
+        drawn = mw.plots.ReliabilityDisplay.from_report(report, class_=class_)
+        name = f"reliability_{class_}" if report.by_class else "reliability"
+        of = f" of class {class_}" if report.by_class else ""
+        found[name] = (f"What was said{of}, and what happened", _png(drawn.figure_))
+    drawn_bets = mw.plots.SoundnessDisplay.from_report(report)
+    return found | {"bets": ("The bets that win most surely", _png(drawn_bets.figure_))}
+
+
+def _png(figure: Any) -> bytes:
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a letter that the font lacks is drawn as a box
+        figure.savefig(buffer, format="png", dpi=130)
+    return buffer.getvalue()

@@ -1,0 +1,242 @@
+"""`makewhole backtest`: replay a log, and say what standing behind its forecasts would have cost."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import makewhole as mw
+from makewhole.cli.files import Table, need
+
+_CORRECTIONS = ("none", "naive", "standard", "swap", "deterministic", "reserve")
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "backtest",
+        help="replay a log of forecasts, stakes and outcomes",
+        description="Replay a log, in the order of its rows, through corrections: what would it have cost?",
+    )
+    parser.add_argument("file", type=Path, help="a .csv or .parquet file")
+    _add_options(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--mu", default="mu", help="column of probabilities (default mu)")
+    add("--outcome", default="y", help="column of outcomes, 0 or 1 (default y)")
+    add("--stake", default="stake", help="column of stakes, of any sign (default stake)")
+    add("--c-hat", help="column of the base's own half-width (default: 0)")
+    add("--event", help="column that tells forecasts apart: its rows are stakes on one forecast")
+    add("--group", action="append", help="column of groups: each has a correction of its own")
+    add(
+        "--max-stake",
+        type=float,
+        help="cap on the gross stake of a forecast (default: the largest in the log)",
+    )
+    add("--one-sided", action="store_true", help="c = 0, everything into mu; stakes must not be negative")
+    add(
+        "--correction",
+        action="append",
+        choices=[*_CORRECTIONS, "all"],
+        help="which to try; may be given several times (default all)",
+    )
+    add("--cells", type=int, help="cells of the swap corrections (default: chosen for the log's length)")
+    add(
+        "--rate",
+        type=float,
+        help="first step of standard regret (default 0.1), rate of reserve (default 0.01)",
+    )
+    add("--mode", choices=["exact", "sound"], default="exact", help="sound: honest intervals, 0 <= c <= 1/2")
+    add("--seed", type=int, default=0, help="seed of swap regret's draws (default 0)")
+    add("--figure", type=Path, help="write the mean loss over time to this .png, .svg or .pdf")
+    add("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Replay a log through one correction, or several, and print what each cost."""
+    chosen = arguments.correction or ["all"]
+    names = list(_CORRECTIONS) if "all" in chosen else list(dict.fromkeys(chosen))
+    figure = arguments.figure
+    if figure is not None:  # before an hour's work, not after it
+        if figure.suffix.lower() not in (".png", ".svg", ".pdf"):
+            raise ValueError(f"--figure must end in .png, .svg or .pdf; got {str(figure)!r}")
+        if not figure.parent.is_dir():
+            raise ValueError(f"--figure must lie in a folder that exists; got {str(figure)!r}")
+        need("matplotlib")
+    if not arguments.json:
+        need("rich")
+    given = arguments
+    group = given.group[0] if given.group and len(given.group) == 1 else given.group
+    numbers = [given.mu, given.outcome, given.stake, *([given.c_hat] if given.c_hat else [])]
+    texts = [*([given.event] if given.event else []), *(given.group or [])]
+    frame = Table(arguments.file).read(numbers, texts)
+    results = {}
+    with _Progress(quiet=arguments.json) as track:
+        for name in names:
+            results[name] = mw.backtest(
+                frame,
+                mu=arguments.mu,
+                outcome=arguments.outcome,
+                stake=arguments.stake,
+                c_hat=arguments.c_hat,
+                event=arguments.event,
+                group=group,
+                correction=_correction(name, arguments, frame),
+                mode=arguments.mode,
+                max_stake=arguments.max_stake,
+                one_sided=arguments.one_sided,
+                progress=track(name),
+            )
+    if figure is not None:
+        mw.plots.LossDisplay.from_results(results).figure_.savefig(figure, dpi=150)
+    if arguments.json:
+        _print_json(results)
+        return
+    _print_table(results, arguments.max_stake)
+    if arguments.group is not None:
+        _print_groups(results, arguments.group[0])
+    if figure is not None:
+        print(f"wrote {figure}")
+
+
+def _correction(name: str, arguments: argparse.Namespace, frame: Any) -> mw.Correction:
+    """Make a correction that fits the log: its length, and where the base's own ĉ lies."""
+    if name == "none":
+        return mw.NoCorrection()
+    if name == "naive":
+        return mw.NaiveBestResponse()
+    if name == "standard":
+        return mw.StandardRegret(rate=0.1 if arguments.rate is None else arguments.rate)
+    if name == "reserve":
+        return mw.Reserve(rate=0.01 if arguments.rate is None else arguments.rate)
+    widths = None if arguments.c_hat is None else frame[arguments.c_hat].drop_nulls().drop_nans()
+    low, high = (0.0, 0.0) if widths is None or not len(widths) else (widths.min(), widths.max())
+    rounds = max(1, len(frame) if arguments.event is None else frame[arguments.event].n_unique())
+    if arguments.group is not None:
+        rounds = max(1, rounds // max(1, frame[arguments.group[0]].n_unique()))
+    fitted: mw.SwapRegret | mw.DeterministicSwap
+    if name == "swap":
+        fitted = mw.SwapRegret.for_horizon(rounds, (low, high), arguments.seed)
+        cells = fitted.cells if arguments.cells is None else arguments.cells
+        return mw.SwapRegret(cells, fitted.low, fitted.high, arguments.seed)
+    fitted = mw.DeterministicSwap.for_horizon(rounds, (low, high))
+    cells = fitted.cells if arguments.cells is None else arguments.cells
+    return mw.DeterministicSwap(cells, fitted.low, fitted.high)
+
+
+class _Progress:
+    """A bar per correction on a terminal's stderr, shown once a run takes over a second; else nothing."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._bars: Any = None
+        if not quiet and sys.stderr.isatty():
+            need("rich")
+            from rich.console import Console
+            from rich.progress import Progress
+
+            self._bars = Progress(console=Console(stderr=True), transient=True)
+
+    def __enter__(self) -> Callable[[str], Callable[[int, int], None] | None]:
+        return self._track
+
+    def __exit__(self, *_: object) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+    def _track(self, name: str) -> Callable[[int, int], None] | None:
+        if self._bars is None:
+            return None
+        import time
+
+        began, task = time.monotonic(), None
+
+        def report(done: int, total: int) -> None:
+            nonlocal task
+            if task is None and time.monotonic() - began > 1:
+                self._bars.start()
+                task = self._bars.add_task(name, total=total)
+            if task is not None:
+                self._bars.update(task, completed=done)
+
+        return report
+
+
+def _print_json(results: dict[str, mw.BacktestResult]) -> None:
+    fields = (
+        "rows",
+        "missing",
+        "rounds",
+        "max_stake",
+        "turnover",
+        "total_loss",
+        "mean_loss",
+        "mean_c",
+        "negative_c",
+    )
+    found: dict[str, Any] = {}
+    for name, result in results.items():
+        found[name] = {f: getattr(result, f) for f in fields}
+        if result.groups:
+            found[name]["groups"] = {str(group): g._asdict() for group, g in result.groups.items()}
+    print(json.dumps(found))
+
+
+def _print_groups(results: dict[str, mw.BacktestResult], column: str) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    most = 20
+    first = next(iter(results.values())).groups
+    largest = sorted(first, key=lambda group: -first[group].turnover)
+    table = Table(box=box.SIMPLE_HEAD, title=escape(f"total loss by {column}, the largest turnover first"))
+    for name in (escape(column), "forecasts", "turnover", *results):
+        table.add_column(name, justify="left" if name == escape(column) else "right")
+    for group in largest[:most]:
+        lost = [f"{result.groups[group].total_loss:,.4g}" for result in results.values()]
+        table.add_row(escape(str(group)), f"{first[group].rounds:,}", f"{first[group].turnover:,.4g}", *lost)
+    console = Console()
+    console.print(table)
+    if len(largest) > most:
+        console.print(f"and {len(largest) - most:,} groups more: --json has them all", highlight=False)
+
+
+def _print_table(results: dict[str, mw.BacktestResult], cap: float | None) -> None:
+    need("rich")
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    any_ = next(iter(results.values()))
+    hindsight = " (the largest in the log, known only in hindsight)" if cap is None else ""
+    console = Console()
+    console.print(
+        f"{any_.rows:,} rows, {any_.missing:,} left out for missing numbers; {any_.rounds:,} forecasts, "
+        f"turnover {any_.turnover:,.6g}, cap {any_.max_stake:,.6g}{hindsight}",
+        highlight=False,
+    )
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("correction")
+    for column in ("total loss", "mean loss", "% of turnover", "mean c", "c < 0"):
+        table.add_column(column, justify="right")
+    for name, r in results.items():
+        share = 100 * r.total_loss / r.turnover if r.turnover else 0.0
+        below = 100 * r.negative_c / r.rounds if r.rounds else 0.0
+        row = (
+            f"{r.total_loss:,.6g}",
+            f"{r.mean_loss:,.4g}",
+            f"{share:.3f}",
+            f"{r.mean_c:.4f}",
+            f"{below:.1f} %",
+        )
+        table.add_row(name, *row)
+    console.print(table)
+    console.print("Losses are the forecaster's: below zero it won.", highlight=False)

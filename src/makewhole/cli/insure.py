@@ -1,0 +1,57 @@
+"""`makewhole insure`: an action, a stake, and a loss to count on."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import makewhole as mw
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser("insure", help="an action, a stake, and a loss to count on")
+    parser.add_argument(
+        "actions", nargs="+", metavar="ACTION=IF0,IF1", help="an action's loss if y=0 and if y=1"
+    )
+    parser.add_argument("--mu", type=float, required=True, help="probability that y=1")
+    parser.add_argument("--c", type=float, default=0.0, help="half-width of the forecast (default 0)")
+    parser.add_argument("--max-stake", type=float, help="largest stake that is taken")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the plan for a loss table given on the command line."""
+    table = dict(_action(text) for text in arguments.actions)
+    if len(table) < len(arguments.actions):
+        raise ValueError("every ACTION must have a name of its own")
+    forecast = mw.Forecast(arguments.mu, arguments.c)
+    plan = mw.insure(forecast, table, max_stake=arguments.max_stake)
+    if arguments.json:
+        print(json.dumps(plan._asdict()))
+        return
+    premium = mw.premium(plan.stake, arguments.mu, arguments.c)
+    print(f"action  {plan.action}")
+    print(f"stake   {plan.stake:g}", end="")
+    print(
+        f"  (pay {premium.price:g} now, receive {premium.payout:g} if y={premium.pays_on})"
+        if plan.stake
+        else ""
+    )
+    print(
+        f"loss    {plan.loss:g}"
+        + (" for certain" if not plan.spread else f" at most, or up to {plan.spread:g} less")
+    )
+
+
+def _action(text: str) -> tuple[str, tuple[float, float]]:
+    name, found, losses = text.partition("=")
+    try:
+        if_0, if_1 = (float(part) for part in losses.split(","))
+    except ValueError:
+        found = ""
+    if not found or not name:
+        raise ValueError(f"ACTION must look like use=2,-10 (loss if y=0, loss if y=1); got {text!r}")
+    return name, (if_0, if_1)

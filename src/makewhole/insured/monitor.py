@@ -1,0 +1,115 @@
+"""Losing, or just unlucky: a confidence sequence for the mean loss, valid at every moment at once."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, Self
+
+from makewhole import arguments
+
+# Howard et al.'s stitched boundary: epochs in which the variance grows by ETA, weights k^-S over the epochs.
+_ETA, _S, _ZETA = 2.0, 1.4, 3.1055472779775810  # ζ(1.4)
+_K1 = (_ETA**0.25 + _ETA**-0.25) / math.sqrt(2)
+_K2 = (math.sqrt(_ETA) + 1) / 2
+
+
+class Interval(NamedTuple):
+    """Where the mean loss lies, with the monitor's confidence, now and at all times together."""
+
+    low: float
+    high: float
+
+
+class LossMonitor:
+    """A confidence sequence for the mean of bounded losses: look as often as you like.
+
+    An ordinary interval is right at one moment chosen beforehand; whoever looks after every forecast and
+    stops at the first alarm will be fooled sooner or later. This one covers the mean of the conditional
+    expectations of all losses so far, at every moment at once, with probability 1 − alpha, whatever the
+    dependence between them. It is an empirical-Bernstein bound: its width goes with the losses' own
+    deviation, not with their range.
+
+    Parameters
+    ----------
+    range_
+        Losses lie in [−range_, range_].
+    alpha
+        The probability of ever being wrong.
+
+    Examples
+    --------
+    >>> from makewhole.insured.monitor import LossMonitor
+    >>> monitor = LossMonitor(range_=1.0, alpha=0.05)
+    >>> for t in range(2000):
+    ...     monitor.update(0.5 if t % 3 else -0.5)
+    >>> low, high = monitor.interval()
+    >>> low < 1 / 6 < high, monitor.alarm
+    (True, True)
+
+    References
+    ----------
+    Howard, Ramdas, McAuliffe & Sekhon (2021), "Time-uniform, nonparametric, nonasymptotic confidence
+    sequences", Theorem 4 and equation (10).
+    """
+
+    def __init__(self, range_: float = 1.0, alpha: float = 0.05) -> None:
+        self.range_ = arguments.positive("range_", range_)
+        if not 0 < alpha < 1:
+            raise ValueError(f"alpha must lie between 0 and 1; got {alpha!r}")
+        self.alpha = float(alpha)
+        self._count, self._sum, self._variance = 0, 0.0, 0.0
+
+    def update(self, loss: float) -> None:
+        """Take one more loss."""
+        if not -self.range_ <= loss <= self.range_:
+            raise ValueError(f"loss must lie in [-{self.range_:g}, {self.range_:g}]; got {loss!r}")
+        self.add(loss)
+
+    def add(self, loss: float) -> None:
+        """The same without a look at the range."""
+        off = loss - self._sum / self._count if self._count else loss
+        self._variance += off * off
+        self._sum += loss
+        self._count += 1
+
+    @property
+    def count(self) -> int:
+        """How many losses it has seen."""
+        return self._count
+
+    def interval(self) -> Interval:
+        """Where the mean loss lies."""
+        if not self._count:
+            return Interval(-self.range_, self.range_)
+        mean = self._sum / self._count
+        half = boundary(self._variance, 2 * self.range_, self.alpha / 2) / self._count
+        return Interval(max(mean - half, -self.range_), min(mean + half, self.range_))
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the forecaster is losing, for all we can know: the whole interval lies above 0."""
+        return self.interval().low > 0
+
+    def state(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        settings = {"range": self.range_, "alpha": self.alpha}
+        return settings | {"count": self._count, "sum": self._sum, "variance": self._variance}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Continue where `state()` was taken."""
+        made = cls(state["range"], state["alpha"])
+        made._count = arguments.whole("count", state["count"], least=0)
+        made._sum, made._variance = arguments.numbers("sums", [state["sum"], state["variance"]]).tolist()
+        return made
+
+
+def boundary(variance: float, scale: float, alpha: float) -> float:
+    """How far a sum may stray from its expectation, at any time, but with probability alpha (one side).
+
+    `variance` is Σ(x − prediction)², and no x strays from its prediction by more than `scale`.
+    """
+    unit = scale * scale  # the variance from which the epochs are counted
+    v = max(variance, unit)
+    level = _S * math.log(math.log(_ETA * v / unit)) + math.log(_ZETA / (alpha * math.log(_ETA) ** _S))
+    return math.sqrt(_K1**2 * v * level + (_K2 * scale * level) ** 2) + _K2 * scale * level

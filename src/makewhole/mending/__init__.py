@@ -1,0 +1,1 @@
+"""Recalibrate a classifier until the audit finds nothing."""

@@ -1,0 +1,125 @@
+"""What somebody hostile tried with audits: a c refuted by a hair, weights of 0, names that look alike."""
+
+import math
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import makewhole as mw
+from samples import table_of
+
+
+@settings(max_examples=100)
+@given(st.integers(1, 300), st.floats(0, 1), st.floats(0, 1), st.floats(0, 0.2))
+def test_the_smallest_c_is_not_refuted_and_a_little_less_is(
+    rows: int, mu: float, share: float, less: float
+) -> None:
+    table = pd.DataFrame({"mu": mu, "y": np.arange(rows) < share * rows})
+    smallest = mw.audit(table).smallest_c
+    assert mw.audit(table, c=smallest).sound
+    if smallest > 0.01:
+        assert not mw.audit(table, c=smallest * 0.99 - min(less, smallest * 0.5)).sound
+
+
+@pytest.mark.parametrize("weight", [0.1, 0.3, 7.7])
+def test_equal_weights_are_no_weights_even_where_rounding_says_otherwise(weight: float) -> None:
+    table = pd.DataFrame({"mu": 1.0, "y": [0] * 6 + [1] * 7, "w": weight, "g": "x"})
+    report = mw.audit(table, weight="w", groups="g")
+    assert report.p_value == report.groups["g"]["x"].p_value
+    assert report.p_value < 1e-30
+
+
+def test_rows_of_no_weight_are_left_out_and_said() -> None:
+    table = table_of(500, 8).assign(w=1.0)
+    nobody = pd.DataFrame({"mu": [0.0] * 50, "y": [1] * 50, "w": 0.0, "g": "nobody"})
+    report = mw.audit(pd.concat([table, nobody]), weight="w", groups="g")
+    assert (report.rows, report.incomplete) == (500, 50)
+    assert report.log_loss < math.inf
+    assert "nobody" not in report.groups["g"]
+    assert "50 rows without a positive w" in str(report)
+
+
+def test_names_that_look_alike_stay_apart() -> None:
+    table = pd.DataFrame({"mu": 0.5, "y": [0, 1] * 300, "g": ["a", "a_", "b"] * 200}).assign(
+        g_=lambda t: t["g"]
+    )
+    report = mw.audit(table, groups=["g", "g_"])
+    assert {name: set(found) for name, found in report.to_dict()["groups"].items()} == {
+        "g": {"a", "a_", "b"},
+        "g_": {"a", "a_", "b"},
+    }
+    many = pd.DataFrame({"mu": 0.5, "y": np.arange(60) % 2, "user_id": range(60), "user": np.arange(60) % 30})
+    with pytest.warns(UserWarning, match="groups: the 10 largest"):
+        notes = mw.audit(many, groups=["user_id", "user"], max_groups=10).notes
+    assert [note.split()[0] for note in notes] == ["user_id", "user"]
+
+
+def test_confidence_and_numbers_for_c_are_said_as_they_are() -> None:
+    table = table_of(2000, 9, 0.2)
+    assert "99.9% confidence" in str(mw.audit(table, confidence=0.999))
+    number: Any = np.float32(0.1)
+    assert "c = 0.1" in str(mw.audit(table, c=number))
+
+
+def test_labels_of_an_array_with_chunks_of_its_own() -> None:
+    parts = [pa.table({"mu": [0.5] * 4, "y": [0, 1] * 2, "g": list(g)}) for g in ("abab", "bccb")]
+    coded = [part.set_column(2, "g", part["g"].dictionary_encode()) for part in parts]
+    report = mw.audit(pa.concat_tables(coded), groups="g")
+    assert {name: found.rows for name, found in report.groups["g"].items()} == {"a": 2, "b": 4, "c": 2}
+
+
+def test_objects_that_are_numbers_are_numbers() -> None:
+    table = table_of(100, 10)
+    same = table.assign(mu=table["mu"].astype(object), y=table["y"].astype(bool).astype(object))
+    same.loc[3, "mu"] = None
+    assert mw.audit(same).rows == 99
+
+
+def test_a_row_that_lacks_one_classs_number_is_no_classs_row() -> None:
+    draw, n = np.random.default_rng(0), 6000
+    g = np.where(np.arange(n) % 3 == 0, "A", "B")
+    y = draw.integers(0, 3, n)
+    y[g == "A"] = draw.choice(3, p=[0.15, 0.7, 0.15], size=2000)  # only A is wrong
+    thirds = {f"p{k}": np.full(n, 1 / 3) for k in range(3)}
+    gaps = [math.nan if v == "B" and i % 8 != 1 else 0.0 for i, v in enumerate(g)]
+    table = pd.DataFrame({**thirds, "y": y, "g": g, "c0": 0.0, "c1": gaps, "c2": 0.0})
+    options: dict[str, Any] = dict(mu=["p0", "p1", "p2"], c=["c0", "c1", "c2"], groups="g")
+    report, whole = mw.audit(table, **options), mw.audit(table.dropna(), **options)
+    assert report.best.value == whole.best.value == "A"
+    assert report.rows == whole.rows == n - int(np.isnan(gaps).sum())
+    assert report.missing["c1"] == n - report.rows
+    assert report.log_loss == pytest.approx(math.log(3))
+    assert report.groups == whole.groups
+
+
+def test_groups_whose_rows_are_all_left_out_do_not_count() -> None:
+    table = pd.DataFrame({"mu": 0.5, "y": [1, 0, 1, None, None, None], "g": list("aabcde")})
+    report = mw.audit(table, groups="g", max_groups=2)
+    assert report.notes == ()
+    assert set(report.groups["g"]) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(bins=1001), "bins must be at most 1000; got 1001"),
+        (dict(weight="w"), r"weight='w' must be 0, or lie in .*; got 1e-170"),
+        (dict(c=""), "c='' is not a column"),
+    ],
+)
+def test_what_would_drown_in_rounding_or_memory_is_refused(options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        mw.audit(table_of(10, 0).assign(w=1e-170), **options)
+
+
+def test_decimals_and_record_batches_are_read() -> None:
+    prices = pd.DataFrame({"mu": 0.5, "y": [1, 0], "b": [Decimal("2.00"), Decimal("-1.50")]})
+    assert mw.audit(prices, stake="b").staked == pytest.approx(3.5)
+    with pytest.raises(TypeError, match="frame must be a dataframe that narwhals knows; got RecordBatch"):
+        mw.audit(pa.record_batch({"mu": [0.5], "y": [1]}))

@@ -1,0 +1,335 @@
+"""Reserve, sound mode, certificates: adversaries who know everything search for a violation."""
+
+import contextlib
+import functools
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import makewhole as mw
+from makewhole.corrections import _kernels
+from makewhole.corrections._kernels import HELPERS, balance, publish, reserve_observe, reserve_propose
+from makewhole.jit import jit
+from samples import rounds_of, step
+
+
+@settings(max_examples=80)
+@given(st.lists(step, max_size=60), st.sampled_from([0.1, 0.5, 1.0]), st.floats(0, 0.3), st.floats(0, 0.3))
+def test_theorem_a_in_exact_mode_the_total_is_bounded_on_both_sides(
+    moves: list[Any], rate: float, low: float, width: float
+) -> None:
+    c_range = (low, low + width)
+    f = mw.InsuredForecaster(None, mw.Reserve(rate), max_stake=1, c_range=c_range)
+    bound = (-(1 + c_range[1]) / rate, (1 - c_range[0]) / rate)
+    assert f.statement().certificate.bound == pytest.approx(bound[1])
+    rounds_of(f, moves, c_range, bound)
+
+
+@settings(max_examples=80)
+@given(st.lists(step, max_size=60), st.sampled_from([0.1, 0.3, 0.5]), st.floats(-0.2, 0.3), st.floats(0, 0.5))
+def test_theorem_b_in_sound_mode_the_total_stays_under_the_certificate(
+    moves: list[Any], rate: float, low: float, width: float
+) -> None:
+    c_range = (low, low + width)
+    f = mw.InsuredForecaster(None, mw.Reserve(rate), mode="sound", max_stake=1, c_range=c_range)
+    start = f.corrections[0].propose().lam  # raised to the floor where that is above 0
+    bound = (0.5 - c_range[0] - start) / rate
+    if start == 0:
+        assert f.statement().certificate.bound == pytest.approx(bound)
+    rounds_of(f, moves, c_range, (-math.inf, max(bound, 0.0)))
+
+
+@settings(max_examples=40)
+@given(st.lists(step, max_size=60), st.sampled_from([0.2, 1.0]))
+def test_one_sided_the_total_is_bounded_as_in_theorem_a(moves: list[Any], rate: float) -> None:
+    f = mw.InsuredForecaster(
+        None, mw.Reserve(rate), mode="sound", max_stake=1, c_range=(0.0, 0.2), one_sided=True
+    )
+    assert f.statement().certificate.bound == pytest.approx(1 / rate)
+    rounds_of(f, moves, (0.0, 0.2), (-1.2 / rate, 1 / rate))
+
+
+@settings(max_examples=60)
+@given(st.lists(step, max_size=80), st.sampled_from([0.1, 0.5, 1.0]), st.floats(0, 0.3))
+def test_with_falling_steps_the_total_grows_no_faster_than_the_root_of_their_number(
+    moves: list[Any], rate: float, width: float
+) -> None:
+    f = mw.InsuredForecaster(None, mw.StandardRegret(rate), max_stake=1, c_range=(0.0, width))
+    for t, move in enumerate(moves, 1):
+        bound = (2 + width) * math.sqrt(t) / rate
+        rounds_of(f, [move], (0.0, width), (-bound, bound))
+    assert f.statement().certificate.bound is None
+    assert "grows like √T" in f.statement().certificate.theorem
+
+
+@given(st.floats(0, 1), st.floats(-0.5, 0.7), st.floats(-2, 2), st.booleans())
+def test_sound_mode_publishes_honest_intervals_and_the_target_is_the_loss(
+    mu_hat: float, c_hat: float, lam: float, integrates: bool
+) -> None:
+    mu, c, origin = publish(mu_hat, c_hat, lam, (False, True, integrates), 0.0)
+    assert 0 <= c <= 0.5
+    assert mu - c >= -1e-15
+    assert mu + c <= 1 + 1e-15
+    for y, b in ((0, 1.0), (1, 1.0), (0, -1.0), (1, -1.0)):
+        loss, target, weight = balance(mu, c, origin, float(y), b, abs(b), 1.0)
+        assert loss <= 1 - 2 * c + 1e-12
+        if integrates:  # exactly what was lost
+            assert weight * (target - lam) == pytest.approx(loss, abs=1e-12)
+        else:  # never less than was lost, and in range
+            assert weight * (target - lam) >= loss - 1e-12
+
+
+def test_a_clairvoyant_takes_all_but_two_percent_of_the_certificate() -> None:
+    f = mw.InsuredForecaster(None, mw.Reserve(0.001), mode="sound", max_stake=1)
+    for _ in range(30_000):
+        q = f.forecast(mu=0.5)
+        f.settle(q, 1, stake=1.0)
+    assert f.statement().certificate.bound == 500.0
+    assert 490.0 < f.statement().total_loss <= 500.0
+    assert f.statement().capital_used == pytest.approx(1.0, abs=0.02)
+
+
+# --- ten million rounds against compiled adversaries ------------------------------------------------------
+
+
+def make_siege(sources: int) -> Callable[..., Any]:
+    """A game in which outcome, sign, size and ĉ are chosen knowing λ; returns the largest total ever."""
+
+    def siege(
+        values: Any, marks: Any, kind: int, rounds: int, rules: Any, c_low: float, c_high: float
+    ) -> Any:
+        total, most, least = 0.0, 0.0, 0.0
+        if sources < 0:
+            return most, least, total
+        for t in range(rounds):
+            noise = _kernels.scramble(t * 7919 + kind) / 4294967296.0
+            proposal = reserve_propose(values, marks)
+            c_hat = c_low if kind % 2 == 0 else c_low + noise * (c_high - c_low)
+            mu_hat = 0.5 if kind < 4 else noise
+            mu, c, origin = publish(mu_hat, c_hat, proposal[0], rules, 0.0)
+            gross = 1.0 if kind % 3 != 1 else noise
+            up = (
+                kind in (0, 1, 4) or (kind == 2 and proposal[0] < 0.1) or (kind == 3 and (t // 1000) % 2 == 0)
+            )
+            if kind == 5:
+                up = noise < 0.5
+            y = 1.0 if mu < 0.5 else 0.0
+            net = gross if (y == 1.0) == up else -gross
+            loss, target, weight = balance(mu, c, origin, y, net, gross, 1.0)
+            total += loss
+            most, least = max(most, total), min(least, total)
+            if weight > 0.0:
+                reserve_observe(values, marks, proposal, target, weight)
+        return most, least, total
+
+    return siege
+
+
+@functools.cache
+def siege() -> Callable[..., Any]:
+    return jit(make_siege(0), *HELPERS, reserve_propose, reserve_observe)
+
+
+@pytest.mark.parametrize("kind", range(6))
+@pytest.mark.parametrize("c_range", [(0.0, 0.0), (0.0, 0.3)])
+def test_no_adversary_breaks_the_bounds_in_ten_million_rounds(
+    kind: int, c_range: tuple[float, float]
+) -> None:
+    rate = 0.003
+    sound = mw.Reserve(rate).for_sound(c_range)
+    most, _, _ = siege()(*sound.arrays(), kind, 10_000_000, (False, True, True), *c_range)
+    assert most <= 0.5 / rate + 1e-6
+    exact = mw.Reserve(rate)
+    most, least, _ = siege()(*exact.arrays(), kind, 10_000_000, (False, False, True), *c_range)
+    assert -(1 + c_range[1]) / rate - 1e-6 <= least
+    assert most <= 1 / rate + 1e-6
+
+
+# --- capital, exposure, the guard -------------------------------------------------------------------------
+
+
+@given(st.floats(1, 1e6), st.floats(0.01, 1e4))
+def test_for_capital_round_trips(times: float, cap: float) -> None:
+    capital = times * cap
+    f = mw.InsuredForecaster(None, mw.Reserve.for_capital(capital, cap), mode="sound", max_stake=cap)
+    assert f.statement().certificate.bound == pytest.approx(capital)
+    assert f.statement().certificate.theorem == "Theorem B"
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 1), st.floats(-1, 1), st.integers(0, 5)), max_size=80)
+)
+def test_late_outcomes_add_no_more_than_the_exposure(moves: list[Any]) -> None:
+    f = mw.InsuredForecaster(None, mw.Reserve(0.2), mode="sound", max_stake=1, max_exposure=3.0)
+    open_: list[tuple[mw.Forecast, int]] = []
+    for mu, y, b, wait in moves:
+        q = f.forecast(mu=mu)
+        with contextlib.suppress(mw.StakeRefused):
+            f.stake(q, b)
+        open_.append((q, y))
+        assert f.statement().open_exposure <= 3.0 + 1e-9
+        while len(open_) > wait:
+            q, y = open_.pop(wait % len(open_))
+            f.settle(q, y)
+            assert f.statement().certificate.bound == pytest.approx(0.5 / 0.2 + 3.0)
+            assert f.statement().total_loss <= 0.5 / 0.2 + 3.0 + 1e-9
+
+
+def test_a_stake_beyond_the_exposure_is_refused_and_changes_nothing() -> None:
+    f = mw.InsuredForecaster(None, mw.Reserve(0.1), mode="sound", max_stake=10, max_exposure=7.0)
+    one, two = f.forecast(mu=0.5), f.forecast(mu=0.5)
+    f.stake(one, 10.0)  # may lose 5
+    with pytest.raises(mw.StakeRefused, match="open bets could lose 10; max_exposure is 7") as refused:
+        f.stake(two, 10.0)
+    assert refused.value.limit == pytest.approx(4.0)
+    with pytest.raises(mw.StakeRefused):
+        f.settle(two, 1, stake=10.0)
+    f.stake(two, 4.0)
+    f.stake(two, -4.0)  # this one takes risk away
+    assert f.statement().open_exposure == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize("classes", [None, 3])
+@pytest.mark.parametrize("make", [mw.NoCorrection, lambda: mw.SwapRegret(5, seed=0), lambda: mw.Reserve(0.5)])
+def test_the_solvency_guard_makes_ruin_impossible_over_any_correction(make: Any, classes: int | None) -> None:
+    draw = np.random.default_rng(0)
+    f = mw.InsuredForecaster(None, make(), mode="sound", max_stake=10, capital=25.0, classes=classes)
+    open_: list[mw.Forecast] = []
+    for t in range(400):
+        q = f.forecast(mu=float(draw.uniform()) if classes is None else draw.dirichlet(np.ones(3)))
+        open_.append(q)
+        if t % 7 < 3:
+            continue  # let several be open before anybody stakes
+        for one in open_:
+            y = int(draw.integers(classes or 2))
+            certain: Any = y if classes is None else np.arange(3) == y
+            f.stake(
+                one, arguments_of(np.where(certain > one.mu, 10.0, -10.0))
+            )  # the worst that can be staked
+            f.settle(one, y)
+        open_ = []
+        assert f.statement().total_loss <= 25.0 + 1e-9
+    assert (f.statement().certificate.bound or math.inf) <= 25.0
+    if make is mw.NoCorrection:
+        assert f.statement().total_loss > 24.0  # it bites only at the end
+        assert f.statement().certificate.theorem == "the solvency guard"
+
+
+def arguments_of(stake: Any) -> Any:
+    return float(stake) if np.ndim(stake) == 0 else stake
+
+
+def test_the_guard_needs_honest_intervals() -> None:
+    with pytest.raises(ValueError, match="capital can be guarded in sound mode only"):
+        mw.InsuredForecaster(max_stake=1, capital=5)
+    f = mw.InsuredForecaster(None, mw.NoCorrection(), max_stake=1, capital=2.5, one_sided=True)
+    for _ in range(50):
+        f.settle(f.forecast(mu=0.1), 1, stake=1.0)
+    assert 2.4 < f.statement().total_loss <= 2.5
+
+
+# --- and the rest of a correction's life ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("one_sided", [False, True])
+@pytest.mark.parametrize(
+    "make",
+    [lambda: mw.Reserve(0.05), lambda: mw.SwapRegret(7, seed=1), mw.NaiveBestResponse, mw.StandardRegret],
+)
+def test_sound_backtests_are_the_forecasters_bit_for_bit(make: Any, one_sided: bool) -> None:
+    draw = np.random.default_rng(0)
+    log = pd.DataFrame(
+        {"mu": draw.uniform(size=2000), "y": draw.integers(0, 2, 2000), "w": draw.uniform(0, 0.3, 2000)}
+    )
+    log["stake"] = np.abs(draw.normal(size=2000)) if one_sided else draw.normal(size=2000)
+    cap, c_range = float(log["stake"].abs().max()), (float(log["w"].min()), float(log["w"].max()))
+    options: dict[str, Any] = dict(mode="sound", max_stake=cap, one_sided=one_sided)
+    result = mw.backtest(log, c_hat="w", correction=make(), trace=True, **options)
+    f = mw.InsuredForecaster(None, make(), c_range=c_range, **options)
+    paid = []
+    for mu, y, w, b in log[["mu", "y", "w", "stake"]].itertuples(index=False):
+        paid += f.settle(f.forecast(mu=mu, c_hat=w), int(y), stake=b)
+    assert result.trace is not None
+    assert result.trace["payment"].tolist() == paid
+    assert result.correction == f.corrections[0]
+    assert result.negative_c == 0
+
+
+def test_a_reserve_is_a_correction_and_survives_a_restart(tmp_path: Path) -> None:
+    mw.checks.check_correction(lambda: mw.Reserve(0.1))
+    mw.checks.check_correction(lambda: mw.Reserve(0.1, start=0.2).for_sound((0.0, 0.5)))
+    f = mw.InsuredForecaster(None, mw.Reserve(0.1), mode="sound", max_stake=2, max_exposure=9, capital=50)
+    for t in range(30):
+        f.settle(f.forecast(mu=0.4), t % 2, stake=1.0)
+    f.stake(f.forecast(mu=0.5), 1.5)
+    f.stake(f.forecast(mu=0.5), -1.0)
+    f.save(tmp_path / "book.json")
+    again = mw.InsuredForecaster.load(tmp_path / "book.json")
+    assert again.statement() == f.statement()
+    assert again.forecast(mu=0.3) == f.forecast(mu=0.3)
+
+
+def make_march() -> Callable[..., Any]:
+    """Random bets of all sizes; what was lost, added up without rounding errors (Neumaier), and naively."""
+
+    def march(values: Any, marks: Any, rounds: int) -> Any:
+        exact, lost_bits, naive = 0.0, 0.0, 0.0
+        for t in range(rounds):
+            noise = _kernels.scramble(t) / 4294967296.0
+            proposal = reserve_propose(values, marks)
+            mu, c, origin = publish(0.3, 0.0, proposal[0], (False, False, True), 0.0)
+            size = _kernels.scramble(t + 7919) / 4294967296.0
+            loss, target, weight = balance(mu, c, origin, 1.0 if noise < 0.6 else 0.0, size, size, 1.0)
+            naive += loss
+            together = exact + loss
+            if abs(exact) >= abs(loss):
+                lost_bits += (exact - together) + loss
+            else:
+                lost_bits += (loss - together) + exact
+            exact = together
+            reserve_observe(values, marks, proposal, target, weight)
+        return exact + lost_bits, naive
+
+    return march
+
+
+def test_over_a_hundred_million_steps_the_books_drift_by_what_the_theory_page_says() -> None:
+    """λ is the books: what they say and what was really lost differ by rounding only."""
+    values, marks = mw.Reserve(0.003).arrays()
+    march = jit(make_march(), *HELPERS, reserve_propose, reserve_observe)
+    exact, naive = march(values, marks, 100_000_000)
+    drift = abs(exact - values[0] / 0.003), abs(exact - naive)
+    assert 1 < abs(exact) < 1 / 0.003
+    stated = re.search(r"by less than 1e-(\d+) of\s+a cap", Path("docs/theory.md").read_text())
+    assert stated is not None
+    assert max(drift) < 10.0 ** -int(stated[1])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: mw.Reserve(0.0), "rate must be one number above 0"),
+        (lambda: mw.Reserve(1.5), "rate must be at most 1; got 1.5"),
+        (lambda: mw.Reserve.for_capital(5, 10), "capital must be at least max_stake, 10; got 5"),
+        (
+            lambda: mw.InsuredForecaster(None, mw.Reserve(0.8), mode="sound", max_stake=1),
+            "at most 0.5 in sound mode",
+        ),
+        (
+            lambda: mw.InsuredForecaster(max_stake=1, max_exposure=-1),
+            "max_exposure must be one number above 0",
+        ),
+    ],
+)
+def test_bad_settings_are_named(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,276 @@
+"""SoundClassifier: a scikit-learn citizen that leaves an audit nothing to find."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import makewhole as mw
+from makewhole.mending.maps import _balancing_shift
+
+METHODS: Any = ("histogram", "isotonic", "multicalibration")
+
+
+@parametrize_with_checks(  # type: ignore[untyped-decorator]  # scikit-learn's
+    [
+        mw.SoundClassifier(method="histogram", random_state=0),
+        mw.SoundClassifier(LogisticRegression(), method="isotonic", random_state=0),
+        mw.SoundClassifier(method="multicalibration", groups=[0], c=0.1, random_state=0),
+    ]
+)
+def test_it_is_a_scikit_learn_classifier(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def people(rows: int, seed: int) -> tuple[pd.DataFrame, Any]:
+    """Two groups that a model without the group gets wrong, in opposite directions."""
+    draw = np.random.default_rng(seed)
+    x, g = draw.normal(size=rows), draw.choice(["a", "b", "c"], rows)
+    p = expit(x + np.select([g == "a", g == "b"], [1.0, -1.0], 0.0))
+    return pd.DataFrame({"x": x, "g": g}), (draw.uniform(size=rows) < p).astype(int)
+
+
+class OnlyX(LogisticRegression):  # type: ignore[misc]  # scikit-learn is not typed
+    """A model that does not look at the group."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        return super().fit(np.asarray(X[["x"]]), y)
+
+    def predict_proba(self, X: Any) -> Any:
+        return super().predict_proba(np.asarray(X[["x"]]))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_mended_is_sound_on_new_data(method: Any) -> None:
+    X, y = make_classification(6000, n_informative=8, random_state=0)
+    fitted = mw.SoundClassifier(GaussianNB(), method=method, random_state=0).fit(X[:4000], y[:4000])
+    assert not fitted.raw_report_.sound
+    assert fitted.report_.sound
+    assert fitted.c_ == 0.0
+    new = mw.audit(pd.DataFrame({"mu": fitted.predict_proba(X[4000:])[:, 1], "y": y[4000:]}))
+    raw = mw.audit(pd.DataFrame({"mu": fitted.estimator_.predict_proba(X[4000:])[:, 1], "y": y[4000:]}))
+    assert new.sound
+    assert new.brier < raw.brier
+
+
+def test_multicalibration_mends_groups_that_a_monotone_map_cannot() -> None:
+    X, y = people(12_000, 0)
+    fresh, happened = people(6000, 1)
+    found = {}
+    for method in METHODS:
+        fitted = mw.SoundClassifier(OnlyX(), method=method, groups=["g"], random_state=0).fit(X, y)
+        table = fresh.assign(mu=fitted.predict_proba(fresh)[:, 1], y=happened)
+        found[method] = mw.audit(table, groups=["g"])
+        assert fitted.report_.smallest_c == pytest.approx(found[method].smallest_c, abs=0.06)
+    assert found["isotonic"].smallest_c > 0.05
+    assert found["histogram"].smallest_c > 0.05
+    assert found["multicalibration"].smallest_c < 0.02
+    assert found["multicalibration"].brier < found["isotonic"].brier
+
+
+def test_a_row_is_as_wide_as_its_groups_need() -> None:
+    X, y = people(8000, 2)
+    fitted = mw.SoundClassifier(OnlyX(), method="isotonic", groups=["g"], random_state=0).fit(X, y)
+    needed = fitted.c_by_group_["g"]
+    assert needed["a"] > needed["c"]
+    assert fitted.c_ == max(needed.values())
+    interval, mu = fitted.predict_interval(X), fitted.predict_proba(X)[:, 1]
+    low, high = interval[:, 0], interval[:, 1]
+    assert np.all((low >= 0) & (high <= 1) & (low <= mu) & (mu <= high))
+    inside = (low > 0) & (high < 1)
+    for name, c in needed.items():
+        np.testing.assert_allclose((high - low)[inside & (X["g"] == name)], 2 * c, atol=1e-12)
+    fresh, happened = people(2000, 9)
+    reach = fitted.predict_interval(fresh)
+    table = fresh.assign(mu=reach.mean(axis=1), y=happened, c=(reach[:, 1] - reach[:, 0]) / 2)
+    assert mw.audit(table, groups=["g"], c="c").sound
+    assert not mw.audit(table, groups=["g"]).sound
+    new = X[:1].assign(g="nobody knows")
+    c = np.diff(fitted.predict_interval(new))[0] / 2
+    assert c == pytest.approx(fitted.c_) or fitted.predict_interval(new)[0, 0] == 0.0
+
+
+def test_a_c_of_ones_own_is_used_and_held_against_the_data() -> None:
+    X, y = people(8000, 3)
+    narrow = mw.SoundClassifier(OnlyX(), c=0.01, method="isotonic", groups=["g"], random_state=0).fit(X, y)
+    wide = mw.SoundClassifier(OnlyX(), c=0.3, method="isotonic", groups=["g"], random_state=0).fit(X, y)
+    assert (narrow.sound_, wide.sound_) == (False, True)
+    assert (narrow.c_, wide.c_) == (0.01, 0.3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_several_classes_and_text_labels(method: Any) -> None:
+    X, k = make_classification(3000, n_informative=8, n_classes=3, random_state=1)
+    y = np.array(["cat", "dog", "eel"])[k]
+    fitted = mw.SoundClassifier(GaussianNB(), method=method, random_state=0).fit(X, y)
+    p = fitted.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    assert set(fitted.predict(X)) <= {"cat", "dog", "eel"}
+    assert fitted.predict_interval(X[:7]).shape == (7, 3, 2)
+    assert fitted.report_.brier < fitted.raw_report_.brier
+    assert len(fitted.report_.by_class) == 3
+
+
+def test_dataframes_pipelines_and_functions_of_x_are_fine() -> None:
+    X, y = people(2000, 4)
+    model = make_pipeline(
+        make_column_transformer((OneHotEncoder(), ["g"]), remainder="passthrough"), LogisticRegression()
+    )
+    by_name = mw.SoundClassifier(model, groups=["g"], random_state=0).fit(X, y)
+    by_function = mw.SoundClassifier(
+        model, groups=lambda X: {"g": X["g"], "far": X["x"] > 1}, method="multicalibration", random_state=0
+    ).fit(X, y)
+    assert set(by_name.report_.groups) == {"g"}
+    assert set(by_function.report_.groups["far"]) == {"True", "False"}
+    array = X.assign(g=X["g"].map({"a": 0, "b": 1, "c": 2})).to_numpy()
+    by_number = mw.SoundClassifier(groups=[1], random_state=0).fit(array, y)
+    assert set(by_number.report_.groups["1"]) == {"0", "1", "2"}
+    in_polars = mw.SoundClassifier(model, groups=["g"], random_state=0).fit(pl.from_pandas(X), y)
+    np.testing.assert_allclose(in_polars.predict_proba(pl.from_pandas(X)), by_name.predict_proba(X))
+
+
+def test_refitting_starts_anew_and_nothing_is_predicted_before() -> None:
+    X, y = people(1500, 5)
+    model = mw.SoundClassifier(OnlyX(), groups=["g"], random_state=0)
+    for ask in (model.predict, model.predict_proba, model.predict_interval):
+        with pytest.raises(NotFittedError):
+            ask(X)
+    once = model.fit(X, y).predict_proba(X)
+    model.fit(X[:700], y[:700])
+    again = model.fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(once, again)
+    np.testing.assert_array_equal(clone(model).fit(X, y).predict_proba(X), once)
+    assert model.get_params()["method"] == "multicalibration"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(method="magic"), "method must be one of histogram, isotonic, multicalibration; got 'magic'"),
+        (dict(c=-0.1), r"c must be 'auto' or lie in \[0, 1\]; got -0.1"),
+        (dict(bins=0), "bins must be a whole number of at least 1; got 0"),
+        (dict(cv=1), "cv must be a whole number of at least 2; got 1"),
+        (dict(groups=["nowhere"]), "groups must be columns of X, x, g; got 'nowhere'"),
+        (dict(groups=lambda X: {"g": [1, 2]}), r"groups\['g'\] must be 1500 labels; got shape \(2,\)"),
+        (dict(groups=lambda X: X["g"]), "groups must give a mapping from names to labels"),
+        (dict(estimator=object()), "estimator must have predict_proba"),
+    ],
+)
+def test_bad_settings_are_named(options: Any, message: str) -> None:
+    X, y = people(1500, 6)
+    with pytest.raises((ValueError, TypeError), match=message):
+        mw.SoundClassifier(**({"estimator": OnlyX()} | options)).fit(X, y)
+
+
+def test_one_class_or_a_class_of_one_row_is_an_error() -> None:
+    X, _ = people(100, 7)
+    with pytest.raises(ValueError, match="y must have at least two classes; got one class"):
+        mw.SoundClassifier(OnlyX()).fit(X, np.ones(100))
+    with pytest.raises(ValueError, match="at least two rows of every class; got one of 1"):
+        mw.SoundClassifier(OnlyX()).fit(X, np.eye(100)[0].astype(int))
+
+
+def test_the_patches_end_where_the_audit_of_the_same_data_finds_nothing() -> None:
+    X, y = people(5000, 8)
+    fitted = mw.SoundClassifier(OnlyX(), method="multicalibration", groups=["g"], random_state=0).fit(X, y)
+    assert 0 < len(fitted.maps_[0].patches) < 200
+    assert fitted.maps_[0].patches[0].bin is None  # whole groups first
+    none = mw.SoundClassifier(OnlyX(), method="multicalibration", max_patches=0, random_state=0).fit(X, y)
+    plain = mw.SoundClassifier(OnlyX(), method="isotonic", random_state=0).fit(X, y)
+    np.testing.assert_allclose(none.predict_proba(X), plain.predict_proba(X), atol=0.1)  # but for smoothing
+
+
+# --- what somebody hostile found --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("p", "happened", "shift"),
+    [(0.9, 0.5, -2.197), (0.95, 0.5, -2.944), (0.05, 0.5, 2.944), (0.02, 0.2, 2.506)],
+)
+def test_forecasts_far_off_are_moved_to_where_they_belong(p: float, happened: float, shift: float) -> None:
+    assert _balancing_shift(np.full(1000, p), 1000 * happened) == pytest.approx(shift, abs=1e-3)
+
+
+def test_a_minority_the_model_is_blind_to_is_mended() -> None:
+    draw = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {"x": draw.normal(size=20_000), "g": np.where(draw.uniform(size=20_000) < 0.05, "b", "a")}
+    )
+    y = (draw.uniform(size=20_000) < np.where(X["g"] == "b", 0.5, expit(3.5 + X["x"]))).astype(int)
+    fitted = mw.SoundClassifier(OnlyX(), groups=["g"], random_state=0).fit(X, y)
+    said = fitted.predict_proba(X)[:, 1]
+    assert said[X["g"] == "b"].mean() == pytest.approx(0.5, abs=0.03)
+    assert fitted.c_ < 0.05
+    assert mw.SoundClassifier(OnlyX(), groups=["g"], method="isotonic", random_state=0).fit(X, y).c_ > 0.3
+    with pytest.warns(ConvergenceWarning, match="stopped at max_patches=1, with gaps left"):
+        mw.SoundClassifier(OnlyX(), groups=["g"], max_patches=1, random_state=0).fit(*people(4000, 1))
+
+
+def test_labels_are_the_same_whatever_a_frame_makes_of_them() -> None:
+    X, y = people(4000, 2)
+    X["g"] = X["g"].map({"a": 0, "b": 1, "c": 2})
+    fitted = mw.SoundClassifier(OnlyX(), groups="g", random_state=0).fit(X, y)
+    expected = fitted.predict_proba(X)
+    floats = pd.concat([X, pd.DataFrame({"x": [0.0], "g": [np.nan]})])
+    np.testing.assert_allclose(fitted.predict_proba(floats)[:-1], expected)
+    np.testing.assert_allclose(fitted.predict_proba(X.astype({"g": object})), expected)
+    missing = X.astype({"g": object})
+    missing.loc[:99, "g"] = None
+    refitted = mw.SoundClassifier(OnlyX(), groups="g", random_state=0).fit(missing, y)
+    assert "(missing)" in refitted.c_by_group_["g"]
+    as_nan = missing.assign(g=missing["g"].astype(float))
+    np.testing.assert_allclose(refitted.predict_proba(as_nan), refitted.predict_proba(missing))
+
+
+def test_the_least_probability_is_the_least_with_classes_too() -> None:
+    X, k = make_classification(900, n_informative=8, n_classes=3, random_state=1, class_sep=4.0)
+    fitted = mw.SoundClassifier(GaussianNB(), method="histogram", random_state=0).fit(X, k)
+    assert fitted.predict_proba(X).min() >= fitted.least_ * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("options", [dict(confidence=1.0), dict(c="wide"), dict(c=np.array([0.1, 0.2]))])
+def test_settings_are_checked_before_the_work(options: Any) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(options))} must"):
+        mw.SoundClassifier(OnlyX(), **options).fit(*people(200, 3))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_groups_that_mean_nothing_do_no_harm(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+
+    def some(rows: int) -> tuple[pd.DataFrame, Any]:
+        x = draw.normal(size=rows)
+        g = draw.integers(0, 2000, rows).astype(str)
+        return pd.DataFrame({"x": x, "g": g}), (draw.random(rows) < expit(x - 5)).astype(int)
+
+    X, y = some(20_000)
+    fresh, happened = some(30_000)
+    found = {}
+    for method in ("isotonic", "multicalibration"):
+        fitted = mw.SoundClassifier(OnlyX(), method=method, groups=["g"], random_state=0).fit(X, y)
+        table = fresh.assign(mu=fitted.predict_proba(fresh)[:, 1], y=happened)
+        found[method] = mw.audit(table, groups=["g"], max_groups=2000)
+    assert found["multicalibration"].smallest_c <= found["isotonic"].smallest_c + 0.05
+    assert found["multicalibration"].brier < found["isotonic"].brier * 1.03
+
+
+def test_labels_do_not_depend_on_how_wide_a_float_is() -> None:
+    X, y = people(3000, 9)
+    array = np.column_stack([X["x"], X["g"].map({"a": 0, "b": 1, "c": 2})])
+    fitted = mw.SoundClassifier(groups=[1], random_state=0).fit(array.astype("f4"), y)
+    assert set(fitted.c_by_group_["1"]) == {"0", "1", "2"}
+    np.testing.assert_allclose(
+        fitted.predict_proba(array.astype("f4")), fitted.predict_proba(array), atol=1e-4
+    )
