@@ -45,7 +45,7 @@ def log_of(rows: int = 1200) -> pd.DataFrame:
 
 
 def overlapping(rate: float, **options: Any) -> mw.InsuredForecaster:
-    reserve = mw.Reserve(rate, overlapping=True, over=options.pop("over", None))
+    reserve = mw.OverlappingReserve(rate, over=options.pop("over", None))
     return mw.InsuredForecaster(None, reserve, mode="sound", max_stake=1, **options)
 
 

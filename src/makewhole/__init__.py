@@ -6,27 +6,32 @@ from makewhole import agents, forecasters, multiclass
 from makewhole.backtesting.backtest import BacktestResult, backtest
 from makewhole.bets import delay_quote, hedge, loss_bounds, must_accept, payment, premium
 from makewhole.corrections import (
+    Certificate,
     Correction,
     DeterministicSwap,
     Grouped,
     NaiveBestResponse,
     NoCorrection,
+    OverlappingReserve,
     Proposal,
     Reserve,
     StandardRegret,
     SwapRegret,
 )
 from makewhole.decisions import Forecast, Plan, decide, insure
-from makewhole.insured.certificates import Certificate
+from makewhole.insured.changes import Bet, Change, Opening, Payments, Settlement
 from makewhole.insured.forecaster import InsuredForecaster
-from makewhole.insured.statement import (
+from makewhole.insured.refusals import (
+    ChangeRefused,
     ConservationError,
     ForecastClosed,
+    ForecastOpen,
     Refusal,
     StakeRefused,
-    Statement,
+    TeachingError,
     UnknownForecast,
 )
+from makewhole.insured.statement import Statement
 from makewhole.protocol import Chance, Record, Replay, play
 
 if TYPE_CHECKING:
@@ -40,28 +45,37 @@ __version__ = "0.1.0"
 __all__ = [
     "AuditReport",
     "BacktestResult",
+    "Bet",
     "Certificate",
     "Chance",
+    "Change",
+    "ChangeRefused",
     "ConservationError",
     "Correction",
     "DeterministicSwap",
     "Forecast",
     "ForecastClosed",
+    "ForecastOpen",
     "Grouped",
     "InsuredForecaster",
     "NaiveBestResponse",
     "NoCorrection",
+    "Opening",
+    "OverlappingReserve",
+    "Payments",
     "Plan",
     "Proposal",
     "Record",
     "Refusal",
     "Replay",
     "Reserve",
+    "Settlement",
     "SoundClassifier",
     "StakeRefused",
     "StandardRegret",
     "Statement",
     "SwapRegret",
+    "TeachingError",
     "UnknownForecast",
     "agents",
     "audit",

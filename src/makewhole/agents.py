@@ -13,8 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from makewhole import arguments
-from makewhole.corrections import Correction, SwapRegret
-from makewhole.corrections.cells import CellCorrection
+from makewhole.corrections import Correction, for_book
 from makewhole.decisions import Forecast, Plan, Rule, decide, insure
 
 
@@ -219,7 +218,7 @@ class DrawReader:
     def __init__(
         self, correction: Correction, rounds: int, knows: Callable[[], int], size: float = 1.0
     ) -> None:
-        self.correction = copy.deepcopy(correction)
+        self.correction = for_book(copy.deepcopy(correction))
         self.knows = knows
         self.size = arguments.positive("size", size)
         self._wanted = arguments.whole("rounds", rounds, least=1) / 8
@@ -228,8 +227,8 @@ class DrawReader:
     def act(self, forecast: Forecast) -> Decision:
         """Look which cell was drawn, and push."""
         mine = self.correction
-        seen = mine.drawn(forecast.c) if isinstance(mine, SwapRegret) else mine.propose()
-        at_beta = isinstance(mine, CellCorrection) and seen.cell == mine.cell_of(0.5)
+        seen, beta = mine.seen(forecast.c), mine.cell_of(0.5)
+        at_beta = seen.cell == beta
         up = not (at_beta and self._credits < self._wanted)
         self._credits += at_beta
         outcome = self.knows()

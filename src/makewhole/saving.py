@@ -6,7 +6,7 @@ import contextlib
 import functools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,21 +42,21 @@ def write(path: str | os.PathLike[str], *, kind: str, version: int, content: Any
             os.close(folder)
 
 
-def read(path: str | os.PathLike[str], *, kind: str, version: int) -> Any:
-    """Read a document of this kind and version, or say what the file is instead."""
+def read(path: str | os.PathLike[str], *, kind: str, versions: Sequence[int]) -> tuple[int, Any]:
+    """Read a document of this kind, its version and content, or say what the file is instead."""
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is not a {kind} file: {error}") from None
     if not isinstance(document, dict) or document.get("kind") != kind:
         raise ValueError(f"{path} is not a {kind} file")
-    if document.get("version") != version:
-        raise ValueError(
-            f"{path} has version {document.get('version')!r} of {kind}; this release reads {version}"
-        )
+    version = document.get("version")
+    if type(version) is not int or version not in versions:
+        known = ", ".join(map(str, versions))
+        raise ValueError(f"{path} has version {version!r} of {kind}; this release reads {known}")
     if "content" not in document:
         raise ValueError(f"{path} is damaged: it has no content")
-    return document["content"]
+    return version, document["content"]
 
 
 def encode(name: str, value: Any, named: Mapping[str, Any]) -> Any:

@@ -198,8 +198,8 @@ def test_named_beforehand_their_certificate_is_for_ever_and_others_are_refused()
         lambda: mw.Grouped(mw.Reserve(0.1)),
         lambda: mw.Grouped(mw.Reserve(0.1, over=mw.SwapRegret(5, seed=3)), NAMES),
         lambda: mw.Grouped(mw.StandardRegret()),
-        lambda: mw.Reserve(0.1, overlapping=True),
-        lambda: mw.Reserve(0.1, overlapping=True, over=mw.DeterministicSwap(9)),
+        lambda: mw.OverlappingReserve(0.1),
+        lambda: mw.OverlappingReserve(0.1, over=mw.DeterministicSwap(9)),
     ],
     ids=["grouped", "composed", "standard", "overlapping", "overlapping-over"],
 )
@@ -224,10 +224,10 @@ def test_groups_survive_a_restart(make: Any, tmp_path: Path) -> None:
     ("call", "message"),
     [
         (lambda: mw.Grouped(mw.Grouped(mw.Reserve())), "correction must be one of makewhole's"),  # type: ignore[arg-type]  # that is the point
-        (lambda: mw.Grouped(mw.Reserve(overlapping=True)), "for a single book"),
-        (lambda: mw.Reserve(0.1, 0.2, overlapping=True), "start must be 0 with overlapping groups; got 0.2"),
+        (lambda: mw.Grouped(mw.OverlappingReserve()), "for a single book"),
+        (lambda: mw.OverlappingReserve(0.1, 0.2), "start must be 0 with overlapping groups; got 0.2"),
         (
-            lambda: mw.InsuredForecaster(None, mw.Reserve(overlapping=True), max_stake=1),
+            lambda: mw.InsuredForecaster(None, mw.OverlappingReserve(), max_stake=1),
             "overlapping groups need mode='sound'",
         ),
         (lambda: overlapping(0.1, c_range=(-0.1, 0.5)), "c_hat >= 0"),
@@ -281,7 +281,7 @@ def test_grouped_backtests_are_the_forecasters_bit_for_bit(make: Any, mode: Any)
 
 @pytest.mark.parametrize("over", [None, mw.DeterministicSwap(9)], ids=["alone", "over"])
 def test_overlapping_backtests_are_the_forecasters_bit_for_bit(over: Any) -> None:
-    log, reserve = log_of(), mw.Reserve(0.05, overlapping=True, over=over)
+    log, reserve = log_of(), mw.OverlappingReserve(0.05, over=over)
     result = mw.backtest(
         log, group=["carrier", "month"], correction=reserve, mode="sound", max_stake=1.0, trace=True
     )
@@ -344,7 +344,7 @@ def test_groups_of_any_kind_of_column_work() -> None:
         (dict(group=["carrier", "month"]), "group must be one column unless"),
         (dict(correction=mw.Grouped(mw.Reserve())), "group must name a column"),
         (
-            dict(group="carrier", correction=mw.Reserve(overlapping=True)),
+            dict(group="carrier", correction=mw.OverlappingReserve()),
             "overlapping groups need mode='sound'",
         ),
     ],

@@ -16,7 +16,7 @@ CORRECTIONS: Any = {
     "reserve": lambda: mw.Reserve(0.1),
     "over": lambda: mw.Reserve(0.1, over=mw.DeterministicSwap(5)),
     "grouped": lambda: mw.Grouped(mw.Reserve(0.1)),
-    "overlapping": lambda: mw.Reserve(0.1, overlapping=True),
+    "overlapping": lambda: mw.OverlappingReserve(0.1),
 }
 
 

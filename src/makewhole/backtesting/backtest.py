@@ -11,12 +11,21 @@ import numpy as np
 
 from makewhole import arguments, frames
 from makewhole.arguments import Floats
-from makewhole.backtesting.log import CHUNK, Chunk, Log
-from makewhole.backtesting.player import Player, compilable
-from makewhole.corrections import Correction, DeterministicSwap, Reserve
-from makewhole.corrections.grouped import Grouped
-from makewhole.corrections.members import Name
-from makewhole.insured.certificates import Certificate, certify, together
+from makewhole.backtesting.log import CHUNK, Chunk, Columns, Log
+from makewhole.backtesting.player import Player
+from makewhole.corrections import (
+    BookCorrection,
+    Certificate,
+    Correction,
+    DeterministicSwap,
+    Grouped,
+    Terms,
+    for_book,
+)
+from makewhole.corrections._kernels import Rules
+from makewhole.corrections.names import Name
+from makewhole.insured.book import no_exposure
+from makewhole.insured.certificates import GroupBounds, base_bound, certify, certify_groups
 
 CURVE_POINTS = 2000
 
@@ -127,7 +136,7 @@ def backtest(
         appears. If not given, every row is a forecast of its own.
     group
         Column of groups. Each has a copy of the correction of its own, as in `Grouped`; with
-        `Reserve(overlapping=True)` it may be several columns, and a row belongs to a group of each.
+        `OverlappingReserve` it may be several columns, and a row belongs to a group of each.
         Rows without a group are left out and counted.
     correction
         Copied, not changed; by default `DeterministicSwap.for_horizon` for the log.
@@ -156,55 +165,42 @@ def backtest(
     """
     if mode not in ("exact", "sound"):
         raise ValueError(f"mode must be 'exact' or 'sound'; got {mode!r}")
-    if correction is not None and not isinstance(correction, Correction):
-        raise TypeError(f"correction must have propose, observe, state and from_state; got {correction!r}")
     names = {"mu": mu, "outcome": outcome, "stake": stake, "c_hat": c_hat, "event": event}
     groups = _group_columns(group)
     names |= groups
     columns = frames.read_columns(frame, {k: v for k, v in names.items() if v is not None})
     log = Log(columns, names, one_sided, list(groups))
     cap = log.largest() if max_stake is None else arguments.positive("max_stake", max_stake)
+    c_range = log.c_range()
     if correction is None:
         rounds = max(1, log.rounds // max(1, len(log.group_names)))
-        correction = DeterministicSwap.for_horizon(rounds, c_range=log.c_range())
-    correction = copy.deepcopy(correction)
-    if groups and not getattr(correction, "grouped", False):
-        correction = Grouped(correction)  # type: ignore[arg-type]  # it says if it is not one of ours
-    _check_groups(correction, list(groups.values()))
-    c_range = (0.0, 0.0)
-    if isinstance(correction, (Reserve, Grouped)):
-        c_range = log.c_range()
-        correction = correction.in_mode(mode, one_sided, c_range).begun()
-    one: Any = correction.correction if isinstance(correction, Grouped) else correction
-    if (getattr(one, "over", None) or getattr(one, "grouped", False)) and compilable(one) is None:
+        correction = DeterministicSwap.for_horizon(rounds, c_range=c_range)
+    rule = for_book(copy.deepcopy(correction))
+    if groups and not rule.grouped:
+        rule = Grouped(correction)  # type: ignore[arg-type]  # it says if it is not one of ours
+    _check_groups(rule, list(groups.values()))
+    terms = Terms(cap, c_range, mode == "sound", one_sided)
+    rule = copy.deepcopy(rule.in_mode(terms).begun())
+    if rule.over is not None and all(one.kernels is None for one in rule.split(tuple(log.group_names))):
         raise TypeError(
-            f"a reserve with its own ways cannot be replayed over another, or for groups; got {one!r}"
+            f"correction must step as makewhole's Reserve does to be replayed over another; got {rule!r}"
         )
-    rules = (one_sided, mode == "sound", getattr(correction, "integrates", False))
-    run = _Run(correction, cap, rules, log, trace=trace)
+    run = _Run(rule, cap, Rules(one_sided, terms.sound, rule.integrates), log, trace=trace)
     for chunk in log.chunks(cap):
         run.step(chunk)
         if progress is not None:
             progress(min(chunk.stop, log.rows), log.rows)
-    return run.result(
-        log, _certified(correction, log.group_names, cap, c_range, (one_sided, mode == "sound"))
-    )
+    return run.result(log, _certificate(rule, log.group_names, terms))
 
 
-def _certified(
-    correction: Correction,
-    groups: list[Name],
-    cap: float,
-    c_range: tuple[float, float],
-    rules: tuple[bool, bool],
-) -> Certificate:
+def _certificate(rule: BookCorrection, groups: list[Name], terms: Terms) -> Certificate:
     """What a forecaster with this correction could have lost: every outcome came before the next forecast."""
-    apart, ones = False, [correction]
-    if isinstance(correction, Grouped):
-        names = groups if correction.groups is None else correction.groups
-        apart, ones = True, [correction.member((name,)) for name in names]
-    found = [certify([one], max_stake=cap, c_range=c_range, rules=rules) for one in ones]
-    return together(found, fixed=True) if apart else found[0]
+    if not rule.apart:
+        return certify([rule], terms, no_exposure(1))
+    bounds = GroupBounds()
+    for name in groups if rule.all_groups is None else rule.all_groups:
+        bounds = bounds.begun(base_bound([rule.of_group(name)], terms))
+    return certify_groups(rule, terms, bounds, 1)
 
 
 def _group_columns(group: str | Sequence[str] | None) -> dict[str, str]:
@@ -217,37 +213,41 @@ def _group_columns(group: str | Sequence[str] | None) -> dict[str, str]:
     return {f"group[{k}]": column for k, column in enumerate(columns)}
 
 
-def _check_groups(correction: Correction, columns: list[str]) -> None:
-    if getattr(correction, "grouped", False) and not columns:
+def _check_groups(correction: BookCorrection, columns: list[str]) -> None:
+    if correction.grouped and not columns:
         raise ValueError(f"group must name a column: {correction!r} is for groups")
-    if isinstance(correction, Grouped) and len(columns) > 1:
+    if correction.apart and len(columns) > 1:
         raise ValueError(
-            f"group must be one column unless the correction is Reserve(overlapping=True); got {columns!r}"
+            f"group must be one column unless the correction is OverlappingReserve(...); got {columns!r}"
         )
+
+
+class _Out(NamedTuple):
+    """What the loop writes for every forecast; the last two are empty where nobody asked for them."""
+
+    c: Floats
+    lam: Floats
+    total: Floats
+    mu: Floats
+    loss: Floats
 
 
 class _Run:
     """The loop's memory and what comes out of it."""
 
     def __init__(
-        self, correction: Correction, cap: float, rules: tuple[bool, bool, bool], log: Log, *, trace: bool
+        self, correction: BookCorrection, cap: float, rules: Rules, log: Log, *, trace: bool
     ) -> None:
         self.correction, self.cap, self.rules = correction, cap, rules
         names = tuple(log.group_names)
-        self.players: list[Player] = []
-        if isinstance(correction, Grouped):
-            self.players = [Player(correction.member((name,))) for name in names]
-        else:
-            if names and isinstance(correction, Reserve):
-                correction.member(names)
-                self.places = np.array([correction.place(name) for name in names])
-            self.players = [Player(correction)]
-        self.apart, self.overlapping = isinstance(correction, Grouped), bool(names)
+        self.apart, self.overlapping = correction.apart, bool(names) and not correction.apart
+        self.places = correction.begin(names)
+        self.players = [Player(one) for one in correction.split(names)]
         self.by_group = np.zeros((4, len(names)))  # rounds, turnover, loss, c
         self.totals, self.turnover = np.zeros(3), 0.0  # the loss, the sum of c, how often it was below 0
         self.rounds = 0
         self.traced = trace or bool(names)
-        self.out = tuple(np.empty(CHUNK) for _ in range(5))
+        self.out = _Out(*(np.empty(CHUNK) for _ in _Out._fields))
         moments = np.arange(1, CURVE_POINTS) * (log.rounds / (CURVE_POINTS - 1))
         self.moments = np.unique(np.ceil(moments).astype(np.int64))
         self.points: list[tuple[Any, Any, Any]] = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))]
@@ -255,10 +255,10 @@ class _Run:
         self.trace = {k: np.full(log.rows, np.nan) for k in columns} if trace else None
 
     def step(self, chunk: Chunk) -> None:
-        size = len(chunk.columns[0])
-        if size > len(self.out[0]):
-            self.out = tuple(np.empty(size) for _ in range(5))
-        out = tuple(column[: size if k < 3 or self.traced else 0] for k, column in enumerate(self.out))
+        size = len(chunk.columns.mu_hat)
+        if size > len(self.out.c):
+            self.out = _Out(*(np.empty(size) for _ in _Out._fields))
+        out = _Out(*(column[: size if k < 3 or self.traced else 0] for k, column in enumerate(self.out)))
         if self.apart:
             self._step_apart(chunk, out)
         else:
@@ -268,7 +268,7 @@ class _Run:
         if not size:
             return
         c, lam, total, mu, loss = out
-        gross = chunk.columns[4]
+        gross = chunk.columns.gross
         self.turnover += float(gross.sum())
         for codes in [] if chunk.groups is None else chunk.groups.T:
             for row, what in enumerate((np.ones(size), gross, loss, c)):
@@ -281,23 +281,23 @@ class _Run:
         if self.trace is not None:
             self._keep(self.trace, chunk, mu, c, lam, loss)
 
-    def _step_apart(self, chunk: Chunk, out: tuple[Floats, ...]) -> None:
+    def _step_apart(self, chunk: Chunk, out: _Out) -> None:
         """Replay each group's forecasts on their own, then put all back in order."""
         codes = chunk.groups[:, 0]
         order = np.argsort(codes, kind="stable")
-        columns = tuple(column[order] for column in chunk.columns)
-        done = tuple(np.empty(len(order)) for _ in out)
+        columns = Columns(*(column[order] for column in chunk.columns))
+        done = _Out(*(np.empty(len(order)) for _ in out))
         ends = np.flatnonzero(np.diff(codes[order], append=-1)) + 1
         for start, stop in zip([0, *ends], ends, strict=False):
             player, part = self.players[codes[order[start]]], slice(start, stop)
-            there = tuple(column[part] for column in done)
+            there = _Out(*(column[part] for column in done))
             own = np.zeros(3)
-            player.replay(tuple(c[part] for c in columns), self.rules, self.cap, own, there)
+            player.replay(Columns(*(c[part] for c in columns)), self.rules, self.cap, own, there)
             self.totals[1:] += own[1:]
         for column, sorted_ in zip(out, done, strict=True):
             column[order] = sorted_
-        out[2][:] = np.cumsum(np.concatenate([self.totals[:1], out[4]]))[1:]
-        self.totals[:1] = out[2][-1:] if len(order) else self.totals[:1]
+        out.total[:] = np.cumsum(np.concatenate([self.totals[:1], out.loss]))[1:]
+        self.totals[:1] = out.total[-1:] if len(order) else self.totals[:1]
 
     def _turn_to_members(self, groups: Any) -> None:
         """Write down which weights the coming forecasts add up: everyone's, and those of their groups."""
@@ -315,20 +315,18 @@ class _Run:
         if chunk.forecast is None:
             trace["payment"][chunk.rows] = loss
         else:
-            b, y = chunk.stake, chunk.columns[2][which]
+            b, y = chunk.stake, chunk.columns.outcome[which]
             trace["payment"][chunk.rows] = b * (y - mu[which]) - np.abs(b) * c[which]
 
     def result(self, log: Log, certificate: Certificate) -> BacktestResult:
         for player in self.players:
             player.finish()
-        if self.overlapping and isinstance(self.correction, Reserve):
-            self.correction.member(())
         if self.rounds and not np.isin(self.rounds, self.moments):  # rows were left out: the end is elsewhere
             self.points.append(self.last)
         round_, total, lam = (np.concatenate(part) for part in zip(*self.points, strict=True))
         curve = Curve(round_, total, total / np.maximum(round_, 1), lam)
         return BacktestResult(
-            correction=self.correction,
+            correction=self.correction.rebuilt(self.correction.memories(), {}),
             max_stake=self.cap,
             rows=log.rows,
             missing=log.missing,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,11 +18,21 @@ CHUNK = 16_384
 _BLOCK = 64 * CHUNK
 
 
+class Columns(NamedTuple):
+    """A few forecasts, column by column: what the loop of a backtest reads."""
+
+    mu_hat: Floats
+    c_hat: Floats
+    outcome: Floats
+    net: Floats
+    gross: Floats
+
+
 @dataclass(slots=True)
 class Chunk:
     """A few forecasts: columns for the loop, and which rows of the log they are."""
 
-    columns: tuple[Floats, Floats, Floats, Floats, Floats]  # mu_hat, c_hat, outcome, net, gross
+    columns: Columns
     groups: Any  # for each forecast, numbers of the groups it belongs to, one column each; None: no groups
     rows: Any  # positions in the log, one per stake: a slice or an array
     forecast: Any  # for each of those rows, which of the chunk's forecasts it belongs to; None: one each
@@ -99,13 +109,15 @@ class Log:
             return 0.0, 0.0
         low, high = np.inf, -np.inf
         for chunk in self.chunks(np.inf):
-            low = min(low, float(chunk.columns[1].min(initial=np.inf)))
-            high = max(high, float(chunk.columns[1].max(initial=-np.inf)))
+            low = min(low, float(chunk.columns.c_hat.min(initial=np.inf)))
+            high = max(high, float(chunk.columns.c_hat.max(initial=-np.inf)))
         return (low, high) if low <= high else (0.0, 0.0)
 
     def largest(self) -> float:
         """The largest gross stake on one forecast; 1 if nothing was staked."""
-        found = max((float(chunk.columns[4].max(initial=0.0)) for chunk in self.chunks(np.inf)), default=0.0)
+        found = max(
+            (float(chunk.columns.gross.max(initial=0.0)) for chunk in self.chunks(np.inf)), default=0.0
+        )
         return found or 1.0
 
     def _numbers(self, name: str, part: Any) -> Floats:
@@ -148,7 +160,7 @@ class Log:
         if not fine or self.one_sided:
             self._check(place, mu, y, b, width)
         if code is None:
-            chunk = Chunk((mu, width, y, b, np.abs(b)), None, place, None, b, stop)
+            chunk = Chunk(Columns(mu, width, y, b, np.abs(b)), None, place, None, b, stop)
         else:
             chunk = self._gather(place, code, (mu, y, b, width), stop, codes)
         if codes and chunk.groups is None:
@@ -170,7 +182,7 @@ class Log:
         net: Any = np.bincount(forecast, weights=b, minlength=len(first))
         gross: Any = np.bincount(forecast, weights=np.abs(b), minlength=len(first))
         groups = np.stack(codes, axis=1)[first].astype(np.int64) if codes else None
-        return Chunk((mu[first], width[first], y[first], net, gross), groups, place, forecast, b, stop)
+        return Chunk(Columns(mu[first], width[first], y[first], net, gross), groups, place, forecast, b, stop)
 
     def _check(self, place: Any, mu: Floats, y: Floats, b: Floats, width: Floats) -> None:
         if mu.min(initial=0.0) < 0 or mu.max(initial=1.0) > 1:
@@ -185,7 +197,7 @@ class Log:
             self._reject("stake", place, b, b < 0, "must not be negative when one-sided")
 
     def _check_cap(self, chunk: Chunk, cap: float) -> None:
-        gross = chunk.columns[4]
+        gross = chunk.columns.gross
         if not gross.max(initial=0.0) < np.inf:
             at = int(np.argmax(~np.isfinite(gross)))
             raise ValueError(

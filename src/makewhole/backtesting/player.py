@@ -8,30 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from makewhole.arguments import Floats
-from makewhole.corrections import Correction
+from makewhole.backtesting.log import Columns
+from makewhole.corrections import BookCorrection
 from makewhole.corrections._kernels import compiled_replay, make_replay
-from makewhole.corrections.base import Stepped, unchanged
 from makewhole.jit import call
 
 
 class Player:
-    """A correction in a loop: compiled if it is one of ours, else plain."""
+    """A correction in a loop: compiled if it has kernels, else plain. It learns in place."""
 
-    def __init__(self, correction: Correction) -> None:
-        self.correction = correction
-        self.stepped = compilable(correction)
-        self.over: Stepped | None = getattr(self.stepped, "over", None)
+    def __init__(self, correction: BookCorrection) -> None:
+        self.correction, self.over = correction, correction.over
+        self.compiled = correction.kernels is not None
         nothing = (np.zeros(0), np.zeros(0, np.int64))
-        self.memory: Any = self.stepped.arrays() if self.stepped else nothing
+        self.memory: Any = correction.arrays() if self.compiled else nothing
         self.memory += nothing if self.over is None else self.over.arrays()
         self._replay = self._loop()
 
     def _loop(self) -> Callable[..., None]:
-        if self.stepped is not None:
-            inner = None if self.over is None else (self.over._propose, self.over._observe)
-            compiled = compiled_replay(self.stepped._propose, self.stepped._observe, inner)
-            return functools.partial(call, compiled)
+        kernels = self.correction.kernels
+        if kernels is not None:
+            inner = None if self.over is None else self.over.kernels
+            return functools.partial(call, compiled_replay(*kernels, inner))
         correction = self.correction
 
         def propose(*_: Any) -> tuple[float, Any]:
@@ -43,19 +41,14 @@ class Player:
 
         return make_replay(propose, observe)
 
-    def replay(self, columns: tuple[Floats, ...], *settings: Any) -> None:
+    def replay(self, columns: Columns, *settings: Any) -> None:
         """Run through a chunk's columns; `settings` are what the loop takes after them."""
-        given: Any = columns if self.stepped else tuple(column.tolist() for column in columns)
+        given: Any = columns if self.compiled else Columns(*(column.tolist() for column in columns))
         self._replay(self.memory, given, *settings)
 
     def finish(self) -> None:
         """Let the correction have what the loop has learned."""
-        if self.stepped is not None:
-            self.stepped.adopt(self.memory[:2])
+        if self.compiled:
+            self.correction.adopt(self.memory[:2])
         if self.over is not None:
             self.over.adopt(self.memory[2:])
-
-
-def compilable(correction: Correction) -> Stepped | None:
-    """One of ours, unless a subclass has its own way of proposing or observing."""
-    return correction if isinstance(correction, Stepped) and unchanged(correction) else None

@@ -14,11 +14,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from makewhole.jit import jit
 
 Step = tuple[float, int, bool]
+
+
+class Rules(NamedTuple):
+    """How a book publishes: only stakes >= 0; honest intervals; a correction that adds up losses."""
+
+    one_sided: bool
+    sound: bool
+    integrates: bool
+
 
 NEARLY_HALF = 0.5 - 1e-9
 
@@ -26,11 +35,11 @@ NEARLY_HALF = 0.5 - 1e-9
 
 
 def publish(
-    mu_hat: float, c_hat: float, lam: float, rules: tuple[bool, bool, bool], least: float
+    mu_hat: float, c_hat: float, lam: float, rules: Rules, least: float
 ) -> tuple[float, float, float]:
     """Publish (μ, c), and what the target is measured from: c = ĉ + λ, from ĉ.
 
-    `rules` are (one_sided, sound, integrates). One-sided, everything goes into μ, the ask, and c is 0. Sound,
+    One-sided, everything goes into μ, the ask, and c is 0. Sound,
     [μ − c, μ + c] is an interval inside [0, 1]. `least` is the least c (one-sided: ask) that the forecaster
     can still afford. Where a number was clipped, the loss is not w·(x − λ) for x = z − ĉ: then the target is
     measured from the λ in effect, except for a c that was raised and a correction that averages its targets;
@@ -294,11 +303,11 @@ def make_replay(
 
     def replay(
         memory: Any,
-        columns: tuple[Any, Any, Any, Any, Any],
-        rules: tuple[bool, bool, bool],
+        columns: Any,
+        rules: Rules,
         max_stake: float,
         totals: Any,
-        out: tuple[Any, Any, Any, Any, Any],
+        out: Any,
     ) -> None:
         values, marks, inner_values, inner_marks = memory
         mu_hat, c_hat, outcome, net, gross = columns

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Self
+from typing import Any, ClassVar, Self
 
 from makewhole import arguments
 from makewhole.corrections import _kernels
 from makewhole.corrections.cells import CellCorrection
+from makewhole.corrections.certificate import Terms
 
 
 class DeterministicSwap(CellCorrection):
@@ -39,6 +40,12 @@ class DeterministicSwap(CellCorrection):
     Proposal(lam=0.0, cell=0, split=True)
     """
 
+    name = "deterministic"
+    about = "the same cells, no draw"
+    against = "everyone: at most about 2RM/√T with ⌈√T⌉ cells"
+    why_no_bound = "deterministic swap bounds the mean, not the total (Theorem C)"
+    variants: ClassVar = {"deterministic swap": {}}
+
     _propose = staticmethod(_kernels.deterministic_propose)
     _observe = staticmethod(_kernels.deterministic_observe)
 
@@ -51,6 +58,19 @@ class DeterministicSwap(CellCorrection):
         low, high = arguments.interval("c_range", c_range)
         cells = max(2, math.isqrt(arguments.whole("rounds", rounds, least=1) - 1) + 1)
         return cls(cells, low=-1.0 - high, high=1.0 - low)
+
+    @classmethod
+    def fitted(
+        cls, rounds: int, c_range: tuple[float, float] = (0.0, 0.0), seed: int | None = None, **settings: Any
+    ) -> Self:
+        """⌈√T⌉ cells over all that x can be."""
+        made = cls.for_horizon(rounds, c_range)
+        return cls(**({"cells": made.cells, "low": made.low, "high": made.high} | settings))
+
+    def mean_bound(self, rounds: int, terms: Terms) -> float | None:
+        """Theorem C: R·(1/K + K/T) caps."""
+        reach = self.high - self.low
+        return reach * (1 / self.cells + self.cells / rounds) * terms.max_stake
 
     def __repr__(self) -> str:
         return f"DeterministicSwap(cells={self.cells}, low={self.low!r}, high={self.high!r})"

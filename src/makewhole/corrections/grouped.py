@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
-from typing import Any, Self
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Self
 
-from makewhole.corrections.base import Proposal, Stepped
-from makewhole.corrections.members import Name, read_names
-from makewhole.corrections.reserve import Reserve
+from makewhole.corrections.base import BookCorrection, Memory, Part, Proposal, Stepped
+from makewhole.corrections.certificate import Terms
+from makewhole.corrections.names import Name, read_names
 
 
-class Grouped:
+class Grouped(BookCorrection):
     """One correction per group, for groups that do not overlap: none pays for another.
 
     Every group's books balance, not only those of all together, and with a `Reserve` every group has a
     certificate of its own: `f.statement().groups`. A forecast then says whose it is:
-    `f.forecast(mu=0.3, groups="AA")`. For groups that overlap see `Reserve(overlapping=True)`.
+    `f.forecast(mu=0.3, groups="AA")`. For groups that overlap see `OverlappingReserve`.
 
     Parameters
     ----------
@@ -39,17 +39,19 @@ class Grouped:
     (True, True)
     """
 
+    settings: ClassVar = ("correction", "groups")
     grouped = True
+    apart = True
 
     def __init__(self, correction: Stepped, groups: Iterable[Name] | None = None) -> None:
         from makewhole.corrections import by_name, name_of
 
         ours = isinstance(correction, Stepped) and by_name(name_of(correction)) is type(correction)
-        if not ours or getattr(correction, "grouped", False):
+        if not ours:
             raise TypeError(
                 f"correction must be one of makewhole's for a single book, to be copied; got {correction!r}"
             )
-        self.correction = copy.deepcopy(correction)
+        self.correction: Stepped = copy.deepcopy(correction)
         self.groups = None if groups is None else read_names("groups", groups)
         self.by_group: dict[Name, Stepped] = {}
         for name in self.groups or ():
@@ -70,61 +72,93 @@ class Grouped:
 
     __hash__ = None  # type: ignore[assignment]  # it changes as it learns
 
+    # --- what the copied correction answers ---------------------------------------------------------------
+
     @property
-    def integrates(self) -> bool:
+    def integrates(self) -> bool:  # type: ignore[override]  # as its correction does
         """Whether λ adds up losses, rather than averaging targets."""
         return self.correction.integrates
 
+    @property
+    def over(self) -> BookCorrection | None:  # type: ignore[override]  # as its correction does
+        """What every group's correction is over."""
+        return self.correction.over
+
+    @property
+    def all_groups(self) -> tuple[Name, ...] | None:  # type: ignore[override]  # the setting
+        """The groups there will ever be, where they are known."""
+        return self.groups
+
+    @property
+    def rate(self) -> float | None:  # type: ignore[override]  # as its correction does
+        """The size of every group's steps."""
+        return self.correction.rate
+
+    def line_bound(self, terms: Terms) -> float | None:
+        """What one group can lose on a line."""
+        return self.correction.line_bound(terms)
+
+    def theorem(self, terms: Terms) -> str:
+        """The theorem behind each group's bound."""
+        return self.correction.theorem(terms)
+
+    @property
+    def why_no_bound(self) -> str:  # type: ignore[override]  # as its correction does
+        """Why a group has no bound."""
+        return self.correction.why_no_bound
+
     def covers(self, c_range: tuple[float, float]) -> bool:
         """Whether every target that may come is in range."""
-        check = getattr(self.correction, "covers", None)
-        return check is None or bool(check(c_range))
+        return self.correction.covers(c_range)
 
-    def in_mode(self, mode: str, one_sided: bool, c_range: tuple[float, float]) -> Self:
-        """The same as a forecaster or a backtest in this mode wants it."""
-        twin = copy.deepcopy(self)
-        if isinstance(twin.correction, Reserve):
-            twin.correction = twin.correction.in_mode(mode, one_sided, c_range)
-            twin.by_group = {
-                name: one.in_mode(mode, one_sided, c_range)
-                for name, one in twin.by_group.items()
-                if isinstance(one, Reserve)
-            }
-        return twin
+    def check(self, proposal: Proposal) -> None:
+        """Raise a ValueError unless the proposal may have been a group's."""
+        self.correction.check(proposal)
+
+    def in_mode(self, terms: Terms) -> Self:
+        """The same as a book with these terms needs it."""
+        return self._each(lambda one: one.in_mode(terms))
 
     def begun(self) -> Self:
-        """The same at the start of a book of its own."""
-        twin = copy.deepcopy(self)
-        if isinstance(twin.correction, Reserve):
-            twin.correction = twin.correction.begun()
-            twin.by_group = {
-                name: one.begun() for name, one in twin.by_group.items() if isinstance(one, Reserve)
-            }
-        return twin
+        """The same at the start of a new book."""
+        return self._each(lambda one: one.begun())
 
-    def glimpse(self, groups: tuple[Name, ...]) -> Self:
-        """The same with this group alone, to look at what it would say."""
-        (name,) = self.checked(groups)
+    def _each(self, change: Any) -> Self:
         twin = copy.copy(self)
-        twin.by_group = {name: copy.deepcopy(self.by_group.get(name, self.correction))}
+        twin.__dict__["correction"] = change(self.correction)
+        twin.by_group = {name: change(one) for name, one in self.by_group.items()}
         return twin
 
-    def checked(self, groups: tuple[Name, ...]) -> tuple[Name, ...]:
+    # --- groups -------------------------------------------------------------------------------------------
+
+    def check_groups(self, groups: tuple[Name, ...]) -> tuple[Name, ...]:
         """The group of a forecast; an error where it is not exactly one, or not one of those there are."""
         if len(groups) != 1:
             asked = "groups must name one group, as in forecast(..., groups='AA')"
             raise ValueError(f"{asked}: these do not overlap; got {list(groups)!r}")
-        if self.groups is not None and groups[0] not in self.by_group:
+        if self.groups is not None and groups[0] not in self.groups:
             known = ", ".join(map(str, self.groups[:20]))
             raise ValueError(f"groups must be one of: {known}; got {groups[0]!r}")
         return groups
 
     def member(self, groups: tuple[Name, ...]) -> Stepped:
-        """The correction that a forecast of this group is made with, and learned from."""
-        (name,) = self.checked(groups)
+        """The correction of this group, which begins here if it has not."""
+        (name,) = self.check_groups(groups)
         if name not in self.by_group:
             self.by_group[name] = copy.deepcopy(self.correction)
         return self.by_group[name]
+
+    def split(self, groups: tuple[Name, ...]) -> list[BookCorrection]:
+        """The correction of every group."""
+        return [self.member((name,)) for name in groups]
+
+    def of_group(self, group: Name) -> BookCorrection:
+        """The correction that answers for a group's books."""
+        return self.by_group.get(group, self.correction)
+
+    def parts(self, groups: tuple[Name, ...]) -> tuple[Part, ...]:
+        """The group's own."""
+        return groups
 
     def propose(self) -> Proposal:
         """Not without a group."""
@@ -133,6 +167,56 @@ class Grouped:
     def observe(self, proposal: Proposal, target: float, weight: float) -> None:
         """Not without a group."""
         raise TypeError("a grouped correction learns for a group: member(groups).observe(...)")
+
+    # --- memory: that of every group's correction ---------------------------------------------------------
+
+    def memories(self) -> dict[Part, Memory]:
+        """All that every group has learned."""
+        return {name: one.blank() for name, one in self.by_group.items()}
+
+    def blank(self) -> Memory:
+        """A group begins as a copy."""
+        return self.correction.blank()
+
+    def with_memories(self, memories: Mapping[Part, Memory]) -> Self:
+        """The same whose groups remember this."""
+        twin = copy.copy(self)
+        twin.by_group = {}
+        for name, memory in memories.items():
+            if name is not None:
+                twin.by_group[name] = self.by_group.get(name, self.correction).with_memories({None: memory})
+        return twin
+
+    def rebuilt(self, memories: Mapping[Part, Memory], overs: Mapping[Part, Memory]) -> Any:
+        """The object whose groups have learned this."""
+        twin = self.with_memories(memories)
+        for name, one in twin.by_group.items():
+            if one.over is not None and name in overs:
+                twin.by_group[name] = one.with_over(one.over.with_memories({None: overs[name]}))
+        return twin
+
+    def proposed(self, memory: Memory) -> tuple[Proposal, Memory]:
+        """A group's next proposal, and its memory after it."""
+        return self.correction.proposed(memory)
+
+    def learned(self, memory: Memory, proposal: Proposal, target: float, weight: float) -> Memory:
+        """A group's memory after an outcome."""
+        return self.correction.learned(memory, proposal, target, weight)
+
+    def part_state(self, part: Part, memory: Memory) -> Any:
+        """A group's memory as plain data."""
+        return self.of_group(part).part_state(None, memory) if part is not None else None
+
+    def read_part(self, part: Part, state: Any) -> Memory:
+        """The memory that `part_state` was taken of, checked."""
+        if part is None:
+            raise ValueError("every memory must belong to a group")
+        member: Stepped = type(self.correction).from_state(state)
+        if not member.resembles(self.correction):
+            raise ValueError(f"every group must have a copy of {self.correction!r}; got {member!r}")
+        if repr(member) != repr(self.correction):  # it began elsewhere than the others
+            self.by_group[part] = member
+        return self.correction.read_part(None, state)
 
     def state(self) -> dict[str, Any]:
         """The correction that is copied, and what every group has learned."""
@@ -158,5 +242,5 @@ class Grouped:
             member = kind.from_state(one)
             if not member.resembles(made.correction):
                 raise ValueError(f"every group must have a copy of {made.correction!r}; got {member!r}")
-            made.by_group[made.checked(read_names("groups", [name]))[0]] = member
+            made.by_group[made.check_groups(read_names("groups", [name]))[0]] = member
         return made

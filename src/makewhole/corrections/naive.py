@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from makewhole import arguments
 from makewhole.corrections import _kernels
@@ -24,6 +24,11 @@ class NaiveBestResponse(Stepped):
     >>> correction.propose().lam
     0.375
     """
+
+    name = "naive"
+    about = "the best constant so far"
+    against = "agents who repeat themselves"
+    variants: ClassVar = {"naive": {}}
 
     _propose = staticmethod(_kernels.mean_propose)
     _observe = staticmethod(_kernels.mean_observe)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from makewhole.corrections import _kernels
 from makewhole.corrections.base import Stepped
@@ -21,6 +21,12 @@ class NoCorrection(Stepped):
     >>> correction.propose().lam
     0.0
     """
+
+    name = "none"
+    about = "0"
+    against = "nobody in particular"
+    why_no_bound = "nothing is corrected"
+    variants: ClassVar = {"none": {}}
 
     _propose = staticmethod(_kernels.none_propose)
     _observe = staticmethod(_kernels.none_observe)

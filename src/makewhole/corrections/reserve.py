@@ -1,15 +1,17 @@
-"""Reserve: constant steps, and a total loss that is bounded for ever."""
+"""Reserve: λ is the book itself, so the total loss is bounded by a constant, for ever."""
 
 from __future__ import annotations
 
 import copy
 import math
-from typing import Any, Self
+import warnings
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 from makewhole import arguments
 from makewhole.corrections import _kernels
-from makewhole.corrections.base import Stepped
-from makewhole.corrections.members import Name, read_names
+from makewhole.corrections.base import BookCorrection, Memory, Part, Stepped
+from makewhole.corrections.certificate import Terms
 
 # Farther from 0, rounding would eat the steps.
 _FAR = 10_000.0
@@ -36,9 +38,7 @@ class Reserve(Stepped):
         Another of our corrections, for sound mode: it refines ĉ to clip(ĉ + λ', 0, ½) and learns from its own
         targets, never from this one's; the reserve then bounds what is left, with the same certificate.
     overlapping
-        Groups, for sound mode with ĉ >= 0: a forecast may belong to any number of them,
-        `f.forecast(mu=0.3, groups=["AA", "JFK"])`, and λ is the sum of their weights and of everyone's, none
-        below 0. Every group's total loss is at most M/(2η), however many there are, and so is the total.
+        Deprecated: use `OverlappingReserve(rate, over)`.
 
     Examples
     --------
@@ -50,9 +50,36 @@ class Reserve(Stepped):
     (50.0, 50.0)
     """
 
+    name = "reserve"
+    about = "the books themselves, in constant steps"
+    against = "everyone, like 1/T: the *total* is bounded for ever"
+    options = ("rate",)
+    settings = ("rate", "start", "over")
+    variants: ClassVar = {f"reserve {rate:g}": {"rate": rate} for rate in (0.1, 0.01, 0.001)}
+    integrates = True
+    rate: float
+
     _propose = staticmethod(_kernels.reserve_propose)
     _observe = staticmethod(_kernels.reserve_observe)
-    integrates = True
+
+    def __new__(
+        cls,
+        rate: float = 0.01,
+        start: float = 0.0,
+        over: Stepped | None = None,
+        *,
+        overlapping: bool = False,
+    ) -> Any:
+        """Make a Reserve; with `overlapping` (deprecated) an OverlappingReserve."""
+        if not overlapping:
+            return super().__new__(cls)
+        from makewhole.corrections.overlapping import OverlappingReserve
+
+        message = "Reserve(rate, overlapping=True) is deprecated: write OverlappingReserve(rate)"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        if start:
+            raise ValueError(f"start must be 0 with overlapping groups; got {start!r}")
+        return OverlappingReserve(rate, over)
 
     def __init__(
         self,
@@ -62,34 +89,10 @@ class Reserve(Stepped):
         *,
         overlapping: bool = False,
     ) -> None:
-        self.rate = arguments.positive("rate", rate)
-        if self.rate > 1:
-            raise ValueError(f"rate must be at most 1; got {rate!r}")
+        self.rate = read_rate(rate)
         self.start = arguments.within("start", start, -_FAR, _FAR)
-        if over is not None and (not isinstance(over, Stepped) or isinstance(over, Reserve)):
-            raise TypeError(f"over must be one of makewhole's other corrections; got {over!r}")
-        self.over = copy.deepcopy(over)
+        self.over = read_over(over)
         self._values, self._marks = [self.start, self.rate, -math.inf], []
-        self.grouped = bool(overlapping)
-        self._places: dict[Name, int] = {}
-        if self.grouped:
-            if self.start:
-                raise ValueError(f"start must be 0 with overlapping groups; got {start!r}")
-            self._propose, self._observe = _kernels.members_propose, _kernels.members_observe  # type: ignore[misc]  # instead of the class's
-            self._values, self._cells = [self.rate, 0.0], 3
-            self.member(())
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        twin = super().__deepcopy__(memo)
-        twin.over, twin._places = copy.deepcopy(self.over), self._places.copy()
-        return twin
-
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other) or not isinstance(other, Reserve) or self._values != other._values:
-            return False
-        return (self.over, self._places) == (other.over, other._places)
-
-    __hash__ = None
 
     @classmethod
     def for_capital(cls, capital: float, max_stake: float) -> Self:
@@ -106,102 +109,144 @@ class Reserve(Stepped):
             raise ValueError(f"capital must be at least max_stake, {cap:g}; got {capital:g}")
         return cls(cap / (2 * capital))
 
-    def checked(self, groups: tuple[Name, ...]) -> tuple[Name, ...]:
-        """The groups of a forecast: any will do."""
-        return groups
+    # --- what it certifies --------------------------------------------------------------------------------
 
-    def member(self, groups: tuple[Name, ...]) -> Self:
-        """Turn to the members of these groups: the next step is theirs."""
-        for name in groups:
-            if name not in self._places:
-                self._places[name] = len(self._values)
-                self._values.append(0.0)
-        self._marks = [2, 1 + len(groups), 1, *(self._places[name] for name in groups)]
-        return self
+    def line_bound(self, terms: Terms) -> float | None:
+        """Theorem A, or in sound mode Theorem B: (1 − c₋ − λ₁)·M/η, or (½ − c₋ − λ₁)·M/η."""
+        top = 0.5 if terms.sound and not terms.one_sided else 1.0
+        return max(0.0, top - self._width_range(terms)[0] - self.start) * terms.max_stake / self.rate
 
-    def place(self, group: Name) -> int:
-        """Where a group's weight stands."""
-        return self._places[group]
+    def late_loss(self, terms: Terms, open_at_once: int) -> float | None:
+        """M·D·R/(1 − ηD) with D forecasts open at once: all that λ can have moved by in the meantime."""
+        share = self.rate * open_at_once
+        if share >= 1:
+            return None
+        low, high = self._width_range(terms)
+        reach = max(1.0 - low, self.start) - min(-1.0 - high, self.start)
+        return open_at_once * terms.max_stake * reach / (1 - share)
 
-    def in_mode(self, mode: str, one_sided: bool, c_range: tuple[float, float]) -> Self:
-        """The same as a forecaster or a backtest in this mode wants it."""
-        if self.grouped and (mode != "sound" or one_sided or c_range[0] < 0):
-            raise ValueError("overlapping groups need mode='sound', stakes of both signs and c_hat >= 0")
-        if self.over is not None and (mode != "sound" or one_sided):
+    def _width_range(self, terms: Terms) -> tuple[float, float]:
+        """The range of what λ is added to: ĉ's, or over another correction always [0, ½]."""
+        return terms.c_range if self.over is None else (0.0, 0.5)
+
+    def theorem(self, terms: Terms) -> str:
+        """Theorem B with honest intervals, else Theorem A."""
+        return "Theorem B" if terms.sound and not terms.one_sided else "Theorem A"
+
+    def mean_bound(self, rounds: int, terms: Terms) -> float | None:
+        """Theorem A: |Σℓ| <= M/η, whatever the number of rounds (ĉ = 0)."""
+        return terms.max_stake / (self.rate * rounds)
+
+    # --- in a book ----------------------------------------------------------------------------------------
+
+    def in_mode(self, terms: Terms) -> Self:
+        """With the floor under λ that Theorem B needs, −c₊, in sound mode; without one in the other modes."""
+        sound = terms.sound and not terms.one_sided
+        if self.over is not None and not sound:
             raise ValueError("a reserve over another correction needs mode='sound', and stakes of both signs")
-        if mode == "sound" and not one_sided:
-            return self.for_sound(c_range)
+        if sound and self.rate > 0.5:
+            raise ValueError(f"rate must be at most 0.5 in sound mode; got {self.rate!r}")
         twin = copy.deepcopy(self)
-        twin._values[2] = -math.inf  # where it may have had a floor, there is none in this mode
+        floor = -self._width_range(terms)[1] if sound else -math.inf
+        twin._values[2] = floor
+        twin._values[0] = max(twin._values[0], floor)
         return twin
 
     def begun(self) -> Self:
-        """The same at the start of a book of its own: what it learned elsewhere is where this one begins."""
+        """The same at the start of a new book: what it has learned elsewhere is where this one begins."""
+        return self._starting_at(self._values[0])
+
+    def _starting_at(self, start: float) -> Self:
         twin = copy.deepcopy(self)
-        if not self.grouped:
-            twin.start = arguments.within("the correction's λ", twin._values[0], -_FAR, _FAR)
+        twin.__dict__["start"] = arguments.within("the correction's λ", start, -_FAR, _FAR)
         return twin
 
     def resembles(self, other: object) -> bool:
         """Whether the other was made with the same settings, wherever each began."""
         if type(self) is not type(other) or not isinstance(other, Reserve):
             return False
-        mine, theirs = (repr((r.rate, r.over, r.grouped)) for r in (self, other))
-        return mine == theirs
+        return repr((self.rate, self.over)) == repr((other.rate, other.over))
 
-    def for_sound(self, c_range: tuple[float, float]) -> Self:
-        """The same as Theorem B wants it: a rate of at most ½, and λ no lower than −c₊."""
-        if self.rate > 0.5:
-            raise ValueError(f"rate must be at most 0.5 in sound mode; got {self.rate!r}")
-        twin = copy.deepcopy(self)
-        if self.grouped:  # no weight goes below 0
-            return twin
-        floor = -0.5 if self.over is not None else -c_range[1]  # what it adds to is then in [0, ½]
-        twin._values[2] = floor
-        twin._values[0] = max(twin._values[0], floor)
+    def with_memories(self, memories: Mapping[Part, Memory]) -> Self:
+        """The same that remembers this; what it is over is copied as it is."""
+        twin = super().with_memories(memories)
+        twin.__dict__["over"] = copy.deepcopy(self.over)
         return twin
+
+    def read_part(self, part: Part, state: Any) -> Memory:
+        """The memory that `part_state` was taken of, with this book's floor whatever the state says."""
+        (lam, rate, _), marks = super().read_part(part, state)
+        floor = self._values[2]
+        return [max(lam, floor), rate, floor], marks
+
+    def with_over(self, over: BookCorrection | None) -> Self:
+        """The same over a correction that has learned more."""
+        twin = copy.deepcopy(self)
+        twin.__dict__["over"] = over
+        return twin
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(other) and isinstance(other, Reserve) and self.over == other.over
+
+    __hash__ = None
 
     def __repr__(self) -> str:
         start = f", start={self.start!r}" if self.start else ""
         over = "" if self.over is None else f", over={self.over!r}"
-        groups = ", overlapping=True" if self.grouped else ""
-        return f"Reserve(rate={self.rate!r}{start}{over}{groups})"
+        return f"Reserve(rate={self.rate!r}{start}{over})"
 
     def state(self) -> dict[str, Any]:
         """Rate, start, λ and floor; and the state of what it is over."""
-        from makewhole.corrections import name_of
-
-        inner: Any = self.over
-        over = None if inner is None else {"type": name_of(inner), "state": inner.state()}
-        found = {"rate": self.rate, "start": self.start, "over": over, "overlapping": self.grouped}
-        if self.grouped:
-            return found | {"names": list(self._places), "weights": self._values[1:]}
         lam, _, floor = self._values
-        found |= {"lam": lam}
-        return found | {"floor": None if math.isinf(floor) else floor}
+        known = {"rate": self.rate, "start": self.start, "over": over_state(self.over), "lam": lam}
+        return known | {"floor": None if math.isinf(floor) else floor}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Continue where `state()` was taken."""
-        from makewhole.corrections import by_name
+        if state.get("overlapping"):  # a file of version 2
+            from makewhole.corrections.overlapping import OverlappingReserve
 
-        made = cls(state["rate"], state["start"], overlapping=state["overlapping"])
-        if made.grouped:
-            made.member(read_names("names", state["names"]))
-            weights = arguments.numbers("weights", state["weights"]).tolist()
-            if len(weights) != len(made._places) + 1 or min(weights) < 0:
-                raise ValueError("weights must be one for each name and one for everyone, none below 0")
-            made._values = [made.rate, *weights]
-            made.member(())
-        else:
-            made._values[0] = float(arguments.numbers("lam", state["lam"]))
-            if state["floor"] is not None:
-                made._values[2] = float(arguments.numbers("floor", state["floor"]))
-        if state["over"] is not None:
-            kind = by_name(state["over"]["type"])
-            if kind is None:
-                raise ValueError(
-                    f"over must be one of makewhole's corrections; got {state['over']['type']!r}"
-                )
-            made.over = kind.from_state(state["over"]["state"])
+            return OverlappingReserve.from_state(state)  # type: ignore[return-value]  # what that spelling meant
+        made = cls(state["rate"], state["start"], read_over_state(state["over"]))
+        made._values[0] = float(arguments.numbers("lam", state["lam"]))
+        if state["floor"] is not None:
+            made._values[2] = float(arguments.numbers("floor", state["floor"]))
         return made
+
+
+def read_rate(rate: float) -> float:
+    """A reserve's rate: above 0 and at most 1."""
+    value = arguments.positive("rate", rate)
+    if value > 1:
+        raise ValueError(f"rate must be at most 1; got {rate!r}")
+    return value
+
+
+def read_over(over: Any) -> Stepped | None:
+    """A copy of the correction that a reserve is over."""
+    ours = isinstance(over, Stepped) and not isinstance(over, Reserve) and over.kernels is not None
+    if over is not None and not ours:
+        raise TypeError(f"over must be one of makewhole's other corrections; got {over!r}")
+    twin: Stepped | None = copy.deepcopy(over)
+    return twin
+
+
+def over_state(over: Any) -> dict[str, Any] | None:
+    """What a reserve is over, as plain data."""
+    from makewhole.corrections import name_of
+
+    return None if over is None else {"type": name_of(over), "state": over.state()}
+
+
+def read_over_state(state: dict[str, Any] | None) -> Stepped | None:
+    """The correction that `over_state` was taken of."""
+    from makewhole.corrections import by_name
+
+    if state is None:
+        return None
+    kind = by_name(state["type"])
+    if kind is None:
+        raise ValueError(f"over must be one of makewhole's corrections; got {state['type']!r}")
+    made: Stepped = kind.from_state(state["state"])
+    return made

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+import math
+from typing import Any, ClassVar, Self
 
 from makewhole import arguments
 from makewhole.corrections import _kernels
 from makewhole.corrections.base import Stepped
+from makewhole.corrections.certificate import Terms
 
 
 class StandardRegret(Stepped):
@@ -33,12 +35,27 @@ class StandardRegret(Stepped):
     Zinkevich (2003), "Online Convex Programming and Generalized Infinitesimal Gradient Ascent".
     """
 
+    name = "standard"
+    about = "online gradient descent"
+    against = "everyone, like 1/√T; its rate decides how soon"
+    why_no_bound = "with falling steps the bound on the total grows like √T"
+    options = ("rate",)
+    settings = ("rate",)
+    variants: ClassVar = {f"standard {rate:g}": {"rate": rate} for rate in (0.01, 0.1, 1.0)}
+
     _propose = staticmethod(_kernels.gradient_propose)
     _observe = staticmethod(_kernels.gradient_observe)
+
+    rate: float
 
     def __init__(self, rate: float = 0.1) -> None:
         self.rate = arguments.positive("rate", rate)
         self._values, self._marks = [0.0, 0.0, self.rate], []
+
+    def mean_bound(self, rounds: int, terms: Terms) -> float | None:
+        """Falling steps: |Σℓ| <= R·√T/p caps."""
+        reach = 2.0 + terms.c_range[1] - terms.c_range[0]
+        return reach / (self.rate * math.sqrt(rounds)) * terms.max_stake
 
     def __repr__(self) -> str:
         return f"StandardRegret(rate={self.rate!r})"

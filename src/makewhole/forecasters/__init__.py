@@ -1,13 +1,14 @@
 """Base learners: the paper's two-layer networks, and adapters for models you already have."""
 
 from makewhole.forecasters.adapters import CallableForecaster, RiverForecaster, SklearnForecaster
-from makewhole.forecasters.base import BaseForecaster, adapt, ask
+from makewhole.forecasters.base import BaseForecaster, Said, adapt, ask
 from makewhole.forecasters.two_layer import SparseRow, TwoLayerLearner
 
 __all__ = [
     "BaseForecaster",
     "CallableForecaster",
     "RiverForecaster",
+    "Said",
     "SklearnForecaster",
     "SparseRow",
     "TwoLayerLearner",

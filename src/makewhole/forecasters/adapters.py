@@ -15,13 +15,17 @@ def _answer(said: Mapping[Any, float], labels: Sequence[Any], classes: int | Non
 
     A model that says nothing yet is taken to say the same for every label.
     """
-    strange = [label for label in said if label not in labels]
-    if strange:
-        raise ValueError(f"labels must name the model's classes, {list(said)!r}; got {list(labels)!r}")
+    for label in said:
+        if label not in labels:
+            raise ValueError(f"labels must name the model's classes, {list(said)!r}; got {list(labels)!r}")
+    if not classes:
+        no, yes = float(said.get(labels[0], 0.0)), float(said.get(labels[1], 0.0))
+        total = no + yes
+        return (yes / total if total > 0 else 0.5), 0.0
     vector = np.array([said.get(label, 0.0) for label in labels], dtype=np.float64)
     total = vector.sum()
     vector = vector / total if total > 0 else np.full(len(labels), 1 / len(labels))
-    return (vector, np.zeros(len(vector))) if classes else (float(vector[1]), 0.0)
+    return vector, np.zeros(len(vector))
 
 
 class RiverForecaster:

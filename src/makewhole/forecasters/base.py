@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -48,39 +48,59 @@ def adapt(model: Any, classes: int | None = None) -> BaseForecaster:
     )
 
 
+class Said(NamedTuple):
+    """What a base said: μ̂ and ĉ of every line, one for a binary event, else one per class."""
+
+    mus: tuple[float, ...]
+    widths: tuple[float, ...]
+
+
 def ask(
     base: BaseForecaster | None,
     classes: int | None,
     c_range: tuple[float, float],
-    said: tuple[Any, Any, Any],
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    x: Any,
+    mu: Any,
+    c_hat: Any,
+) -> Said:
     """μ̂ and ĉ of every line, valid: what the base says of x, or without a base what was given."""
-    x, mu, c_hat = said
     low, high = c_range
     width: Any
     if base is None:
+        if type(mu) is float and c_hat is None and classes is None and 0.0 <= mu <= 1.0:
+            return tuple.__new__(Said, ((mu,), (0.0 if low <= 0.0 <= high else min(max(0.0, low), high),)))
         if mu is None:
             raise TypeError("there is no base: give the probability, forecast(mu=...)")
         width = min(max(0.0, low), high)
         if c_hat is not None:
-            width = arguments.numbers("c_hat", c_hat)
-            arguments.reject(
-                "c_hat", width, (width < low) | (width > high), f"must lie in c_range [{low}, {high}]"
-            )
+            width = read_width(c_hat, c_range)
     elif mu is not None or c_hat is not None:
         raise TypeError("there is a base, and it gives mu and c_hat: forecast(x)")
     else:
         mu, width = base.predict(x)
         if type(width) is not float or not low <= width <= high:
             width = np.clip(arguments.numbers("c_hat", width), low, high)
+    return valid(mu, width, classes)
+
+
+def read_width(c_hat: Any, c_range: tuple[float, float]) -> Any:
+    """A ĉ that the caller gives, or an array of them."""
+    low, high = c_range
+    width = arguments.numbers("c_hat", c_hat)
+    arguments.reject("c_hat", width, (width < low) | (width > high), f"must lie in c_range [{low}, {high}]")
+    return width
+
+
+def valid(mu: Any, width: Any, classes: int | None) -> Said:
+    """One forecast's μ̂ and ĉ as numbers, one per line."""
     if classes is None:
         if type(mu) is float and type(width) is float and 0.0 <= mu <= 1.0:
-            return (mu,), (width,)
+            return tuple.__new__(Said, ((mu,), (width,)))
         value = arguments.probabilities("mu", mu)
         if value.ndim or np.ndim(width):
-            raise ValueError(f"mu and c_hat must be single numbers; got {mu!r}, {c_hat!r}")
-        return (float(value),), (float(width),)
+            raise ValueError(f"mu and c_hat must be single numbers; got {mu!r}, {width!r}")
+        return Said((float(value),), (float(width),))
     vector = arguments.distribution("mu", mu, simplex=True)
     if vector.shape != (classes,) or np.shape(width) not in ((), (classes,)):
         raise ValueError(f"mu and c_hat must hold {classes} classes; got shape {vector.shape}")
-    return tuple(vector.tolist()), tuple(np.broadcast_to(width, vector.shape).tolist())
+    return Said(tuple(vector.tolist()), tuple(np.broadcast_to(width, vector.shape).tolist()))

@@ -1,114 +1,101 @@
-"""What a forecaster can lose at worst, the theorem that says so, or why none does."""
+"""What a book can lose at worst: the bounds of its corrections put together."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from makewhole.corrections import DeterministicSwap, NoCorrection, Reserve, StandardRegret, SwapRegret
-from makewhole.corrections.base import unchanged
-
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """A bound on the total loss that holds now and for ever, or None with the reason.
-
-    `exposure` is what late outcomes add: the cap on open exposure where there is one, else what the forecasts
-    that were open at once could have lost, and then the bound may still grow with them.
-    """
-
-    bound: float | None
-    theorem: str
-    rate: float | None = None
-    max_stake: float | None = None
-    c_range: tuple[float, float] | None = None
-    exposure: float = 0.0
-
-    def __str__(self) -> str:
-        return f"none: {self.theorem}" if self.bound is None else f"{self.bound:,.6g} ({self.theorem})"
+from makewhole.corrections import BookCorrection, Certificate, Terms
+from makewhole.insured.book import Exposure
 
 
-_WHY_NOT = {
-    NoCorrection: "nothing is corrected",
-    SwapRegret: "the paper's swap bounds the mean, in expectation, against agents who cannot see its draw",
-    DeterministicSwap: "deterministic swap bounds the mean, not the total (Theorem C)",
-    StandardRegret: "with falling steps the bound on the total grows like √T",
-}
+def base_bound(rules: Sequence[BookCorrection], terms: Terms) -> float | None:
+    """What a book of these lines can lose where every outcome comes before the next forecast."""
+    bounds = [rule.line_bound(terms) for rule in rules]
+    return None if None in bounds else math.fsum(b for b in bounds if b is not None)
+
+
+def late_bound(rules: Sequence[BookCorrection], terms: Terms, exposure: Exposure) -> float | None:
+    """What outcomes that came late add to it, by what was open at once."""
+    if terms.sound or terms.one_sided:
+        return math.fsum(exposure.late_potential)
+    added = [rule.late_loss(terms, exposure.late_open) for rule in rules]
+    return None if None in added else math.fsum(a for a in added if a is not None)
 
 
 def certify(
-    corrections: Sequence[Any],
-    *,
-    max_stake: float,
-    c_range: tuple[float, float],
-    rules: tuple[bool, bool] = (False, False),
-    late: tuple[int, float] = (0, 0.0),
+    rules: Sequence[BookCorrection], terms: Terms, exposure: Exposure, max_exposure: float | None = None
+) -> Certificate:
+    """The certificate of a book of one line, or of one per class, each with its correction.
+
+    With `max_exposure` the book refuses a stake that would break a line's bound; without, the bound has to
+    allow for whatever is staked on what is open.
+    """
+    base = base_bound(rules, terms)
+    if base is None:
+        return Certificate(None, rules[0].why_no_bound)
+    facts = _facts(rules[0], terms)
+    added = late_bound(rules, terms, exposure) if max_exposure is None else len(rules) * max_exposure
+    if added is None:
+        reason = f"too many forecasts were open at once: rate × {exposure.late_open} >= 1"
+        return Certificate(None, reason, **facts)
+    return Certificate(base + added, rules[0].theorem(terms), exposure=added, **facts)
+
+
+def _facts(rule: BookCorrection, terms: Terms) -> dict[str, Any]:
+    c_range = terms.c_range if rule.over is None else (0.0, 0.5)
+    return {"rate": rule.rate, "max_stake": terms.max_stake, "c_range": c_range}
+
+
+class GroupBounds(NamedTuple):
+    """The bounds of groups that have books of their own, added up as groups begin and are late.
+
+    `unbounded` counts the groups that have none, because too many of their forecasts were open at once.
+    """
+
+    groups: int = 0
+    base: float = 0.0
+    late: float = 0.0
+    unbounded: int = 0
+
+    def begun(self, base: float | None) -> GroupBounds:
+        """With one more group."""
+        return self._replace(groups=self.groups + 1, base=self.base + (base or 0.0))
+
+    def later(self, before: float | None, after: float | None) -> GroupBounds:
+        """With a group whose late outcomes can now cost `after` instead of `before`."""
+        return self._replace(
+            late=self.late + (after or 0.0) - (before or 0.0),
+            unbounded=self.unbounded + (after is None) - (before is None),
+        )
+
+
+def certify_groups(
+    rule: BookCorrection,
+    terms: Terms,
+    bounds: GroupBounds,
+    lines: int,
     max_exposure: float | None = None,
 ) -> Certificate:
-    """The certificate of a book of one line, or one per class, each with its correction.
-
-    `rules` are (one_sided, sound). `late` are the most forecasts that were open at once, where there were
-    several, and the most they could have lost. With `max_exposure` the book refuses a stake that would break
-    a line's bound; without, the bound has to allow for whatever is staked on what is open.
-    """
-    one = corrections[0]
-    if not isinstance(one, Reserve) or not unchanged(one):
-        return Certificate(None, _WHY_NOT.get(type(one), "none is known for this correction"))
-    one_sided, sound = rules
-    if one.over is not None:  # what it adds to lies in [0, ½], whatever ĉ does
-        c_range = (0.0, 0.5)
-    base = math.fsum(line_bounds(corrections, max_stake, c_range, rules))
-    theorem = "Theorem B" if sound and not one_sided else "Theorem A"
-    theorem += ", for every group and for all" if one.grouped else ""
-    facts: dict[str, Any] = {"rate": one.rate, "max_stake": max_stake, "c_range": c_range}
-    if max_exposure is not None:
-        added = len(corrections) * max_exposure
-        return Certificate(base + added, theorem, exposure=added, **facts)
-    if sound or one_sided:
-        return Certificate(base + late[1], theorem, exposure=late[1], **facts)
-    quotes, share = late[0], one.rate * late[0]
-    if share >= 1:
-        reason = f"too many forecasts were open at once: rate × {quotes} >= 1"
-        return Certificate(None, reason, **facts)
-    # What a late unit of stake can lose: all that λ can have moved by in the meantime.
-    top, bottom = 1.0 - c_range[0], -1.0 - c_range[1]
-    reach = math.fsum(max(top, c.start) - min(bottom, c.start) for c in corrections)
-    stale = quotes * max_stake * reach / (1 - share)
-    return Certificate(base + stale, theorem, exposure=stale, **facts)
-
-
-def line_bounds(
-    corrections: Sequence[Any], max_stake: float, c_range: tuple[float, float], rules: tuple[bool, bool]
-) -> list[float]:
-    """What each line can lose where every outcome comes before the next forecast."""
-    one_sided, sound = rules
-    if corrections[0].over is not None:
-        c_range = (0.0, 0.5)
-    top = 0.5 if sound and not one_sided else 1.0
-    return [max(0.0, top - c_range[0] - c.start) * max_stake / c.rate for c in corrections]
-
-
-def together(groups: list[Certificate], *, fixed: bool) -> Certificate:
     """The certificate of groups that do not overlap: their bounds add, as do their exposures."""
-    if not groups:
+    if rule.line_bound(terms) is None:
+        return Certificate(None, rule.why_no_bound)
+    if not bounds.groups:
         return Certificate(0.0, "no group has begun; each adds its own bound")
-    one = groups[0]
-    so_far = "" if fixed else " so far"
-    bounds = [found.bound for found in groups]
-    exposure = math.fsum(found.exposure for found in groups)
-    missing = [found for found in groups if found.bound is None]
-    if missing:
-        return replace(missing[0], exposure=exposure)
-    total = math.fsum(bound for bound in bounds if bound is not None)  # in whatever order they began
-    return replace(
-        one, bound=total, theorem=f"{one.theorem} for each of {len(groups)} groups{so_far}", exposure=exposure
-    )
+    so_far = "" if rule.all_groups is not None else " so far"
+    added = bounds.late if max_exposure is None else bounds.groups * lines * max_exposure
+    facts = _facts(rule, terms)
+    if max_exposure is None and bounds.unbounded:
+        reason = f"too many forecasts of {bounds.unbounded} groups were open at once"
+        return Certificate(None, reason, exposure=added, **facts)
+    theorem = f"{rule.theorem(terms)} for each of {bounds.groups} groups{so_far}"
+    return Certificate(bounds.base + added, theorem, exposure=added, **facts)
 
 
-def guarded(found: Certificate, capital: float) -> Certificate:
+def guarded(certificate: Certificate, capital: float) -> Certificate:
     """The certificate under a solvency guard, which no theorem is needed for."""
-    if found.bound is not None and found.bound <= capital:
-        return found
-    return replace(found, bound=capital, theorem="the solvency guard")
+    if certificate.bound is not None and certificate.bound <= capital:
+        return certificate
+    return replace(certificate, bound=capital, theorem="the solvency guard")

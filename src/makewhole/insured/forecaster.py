@@ -6,33 +6,53 @@ x -> base (μ̂, ĉ) -> correction (λ) -> Forecast(μ, c) -> stakes -> outcome 
 from __future__ import annotations
 
 import copy
+import itertools
 import os
-from typing import Any, Literal, Self, SupportsIndex
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from makewhole import arguments, saving
-from makewhole.corrections import Correction, Reserve, StandardRegret
-from makewhole.corrections._kernels import balance, publish, refine
-from makewhole.corrections.base import Stepped
-from makewhole.corrections.grouped import Grouped
-from makewhole.corrections.members import Name, read_names
+from makewhole.corrections import BookCorrection, Certificate, Correction, StandardRegret, Terms, for_book
+from makewhole.corrections.names import Name
 from makewhole.decisions import Forecast
-from makewhole.forecasters import BaseForecaster, adapt, ask
-from makewhole.insured.book import Book, Line, OpenForecast, published
-from makewhole.insured.saved import content_of, restored
-from makewhole.insured.standing import limits_of, statement_of
-from makewhole.insured.statement import (
-    ConservationError,
+from makewhole.forecasters import adapt, ask
+from makewhole.insured import saved
+from makewhole.insured.book import (
+    Id,
+    OpenForecast,
+    Stake,
+    published,
+)
+from makewhole.insured.bookkeeping import Bookkeeping
+from makewhole.insured.changes import (
+    NEXT,
+    REVISION,
+    TOTALS,
+    AnyChange,
+    Bet,
+    Change,
+    Key,
+    Opening,
+    Payments,
+    Settlement,
+)
+from makewhole.insured.plain import PlainBookkeeping
+from makewhole.insured.refusals import (
+    ChangeRefused,
     ForecastClosed,
     Refusal,
-    StakeRefused,
-    Statement,
+    TeachingError,
     UnknownForecast,
 )
-from makewhole.insured.totals import Tally
+from makewhole.insured.statement import GroupStatements, Statement
+from makewhole.insured.totals import Standing, Totals
 
-_KIND, _VERSION = "makewhole.insured", 2
+# Reads a key of the state, as it is or as a batch in the making has it.
+Get = Callable[[Key], Any]
+
+_SETTINGS = ("mode", "max_stake", "c_range", "one_sided", "classes", "max_exposure", "capital")
 
 
 class InsuredForecaster:
@@ -51,8 +71,13 @@ class InsuredForecaster:
     A book that nobody trades on is balanced, too: where c is so wide that nobody stakes, nothing is learned
     and nothing changes. The statement says so when it goes on for long.
 
-    It belongs to one thread at a time. When a call raises, nothing has changed. (Only a base or a correction
-    of your own that itself breaks down half-way in learning may have learned.)
+    It belongs to one thread at a time. Every call computes first and then changes everything in one step, so
+    when a call raises, nothing has changed. Two exceptions: a `TeachingError` says that the forecast was
+    settled and only the base failed to learn from it; and an interrupt (Ctrl-C) may be raised just after the
+    step. A retry then says that the forecast is closed.
+
+    A store that writes to disk can stand between computing and changing: `plan_forecast`, `plan_stake`,
+    `plan_settle` and `plan_void` return a `Change`; `apply(change)` makes it true and returns what undoes it.
 
     Parameters
     ----------
@@ -91,6 +116,15 @@ class InsuredForecaster:
     [6.0]
     >>> f.statement().total_loss
     6.0
+
+    With ids of your own, and names for those who bet:
+
+    >>> q = f.forecast(mu=0.2, id="UA-123")
+    >>> f.stake("UA-123", 10.0, by="customer-7")
+    0
+    >>> payments = f.settle("UA-123", outcome=1)
+    >>> round(payments[0], 2), {name: round(paid, 2) for name, paid in payments.by.items()}
+    (7.7, {'customer-7': 7.7})
     """
 
     def __init__(
@@ -122,236 +156,335 @@ class InsuredForecaster:
         if self.capital is not None and self.capital < 1e-6 * self.max_stake:
             raise ValueError(f"capital must be at least a millionth of max_stake; got {capital!r}")
         self.base = None if base is None else adapt(base, self.classes)
-        if correction is None:
-            correction = StandardRegret(rate=0.1)
-        elif not isinstance(correction, Correction):
-            raise TypeError(
-                f"correction must have propose, observe, state and from_state; got {correction!r}"
-            )
-        if isinstance(correction, (Reserve, Grouped)):
-            correction = correction.in_mode(mode, one_sided, self.c_range).begun()
-        self.corrections: list[Correction] = [copy.deepcopy(correction) for _ in range(self.classes or 1)]
-        self._rules = (self.one_sided, mode == "sound", bool(getattr(correction, "integrates", False)))
-        self._ours = isinstance(correction, (Stepped, Grouped))
-        self._grouped = bool(getattr(correction, "grouped", False))
-        self._composed = isinstance(getattr(correction, "correction", correction), Reserve)
-        self._book = Book(
-            self.max_stake,
-            len(self.corrections),
-            capped=self.max_exposure is not None,
-            guarded=self.capital is not None,
-            watched=self._composed,
-        )
-        self._next = 0
-        # No forecast can lose or win more, with corrections that stay among their targets.
-        widest = 2.0 + self.c_range[1] - self.c_range[0]
-        self._loss_range = len(self.corrections) * self.max_stake * widest
-        self._tally = Tally(self._loss_range)
-        self._tallies: dict[Name, Tally] = {}  # of each group
+        rule = for_book(copy.deepcopy(correction) if correction is not None else StandardRegret(rate=0.1))
+        terms = Terms(self.max_stake, self.c_range, mode == "sound", self.one_sided)
+        self._begin(terms, [rule.in_mode(terms).begun()] * (self.classes or 1))
+
+    def _begin(self, terms: Terms, rules: list[BookCorrection]) -> None:
+        """Start an empty book with these corrections, one per line."""
+        limits: Any = {name: getattr(self, name) for name in ("classes", "max_exposure", "capital")}
+        self._books = Bookkeeping(terms, rules, teaches=self.base is not None, **limits)
+        if self._books.plain:
+            self._books = PlainBookkeeping(terms, rules, teaches=self.base is not None, **limits)
+        self._state = self._books.begin()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _SETTINGS and name in self.__dict__:
+            raise AttributeError(f"{name} cannot be changed: make a new InsuredForecaster")
+        object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        kind, cap = self.corrections[0], self.max_stake
-        return f"InsuredForecaster({kind!r}, max_stake={cap!r}, rounds={self._tally.rounds})"
+        cap, rounds = self.max_stake, self._state[TOTALS].rounds
+        return f"InsuredForecaster({self._books.one!r}, max_stake={cap!r}, rounds={rounds})"
 
     # --- forecast -> stakes -> settle ---------------------------------------------------------------------
 
-    def forecast(self, x: Any = None, *, mu: Any = None, c_hat: Any = None, groups: Any = None) -> Forecast:
+    def forecast(
+        self,
+        x: Any = None,
+        *,
+        mu: Any = None,
+        c_hat: Any = None,
+        groups: Any = None,
+        id: Id | None = None,  # noqa: A002 - what callers call it
+    ) -> Forecast:
         """Publish a forecast for x, or with `base=None` for a probability `mu` (and ĉ = `c_hat`).
 
         Where the correction is grouped, `groups` is the name, or are the names, of those it belongs to.
+        `id` is any text or whole number; without one, forecasts are numbered. Raises `ForecastOpen` where a
+        forecast with that id is open.
         """
-        names = () if groups is None and not self._grouped else self._named(groups)
-        forecast, said, lines = self._quote(self.corrections, (x, mu, c_hat), names)
-        zero = [0.0] * len(lines)
-        self._book.enter(self._next, OpenForecast(forecast, x, said, lines, [], zero, zero[:], names))
-        self._next += 1
-        return forecast
+        patch: dict[Key, Any] = {}
+        names = () if groups is None and not self._books.grouped else self._books.named(groups)
+        said = ask(self.base, self.classes, self.c_range, x, mu, c_hat)
+        opened = self._books.open(self._state.get, patch, x, said, names, id)
+        self._state.update(patch)
+        return opened.forecast
 
     def peek(self, x: Any = None, *, mu: Any = None, c_hat: Any = None, groups: Any = None) -> Forecast:
         """What `forecast` would publish now, without opening anything: no stake can be placed on it."""
-        names = () if groups is None and not self._grouped else self._named(groups)
-        correctors = [
-            c.glimpse(names) if isinstance(c, Grouped) else copy.deepcopy(c) for c in self.corrections
-        ]
-        quoted, _, _ = self._quote(correctors, (x, mu, c_hat), names)
+        said = ask(self.base, self.classes, self.c_range, x, mu, c_hat)
+        lines = self._books.quote(self._state.get, {}, said, self._books.named(groups))
+        quoted = published(lines, 0, self.classes, self.one_sided)
         return Forecast(quoted.mu, quoted.c, None, quoted.classes, quoted.one_sided, quoted.simplex)
 
-    def stake(self, forecast: Forecast | SupportsIndex, stake: Any) -> int:
-        """Place a bet; returns its place among the payments. Over the cap it is refused whole."""
-        open_ = self._find(forecast)
-        self._book.add(open_, self._taken(open_, stake))
-        return len(open_.stakes) - 1
+    def stake(self, forecast: Forecast | Id, stake: Any, *, by: Id | None = None) -> int:
+        """Place a bet; returns its place among the payments. Over the cap it is refused whole.
 
-    def settle(self, forecast: Forecast | SupportsIndex, outcome: Any, stake: Any = None) -> list[float]:
+        `by` names who bets, with any text or whole number: her payments are then in `settle(...).by`.
+        """
+        patch: dict[Key, Any] = {}
+        place = self._books.take(self._state.get, patch, self._find(forecast), stake, by)
+        self._state.update(patch)
+        return place
+
+    def settle(
+        self, forecast: Forecast | Id, outcome: Any, stake: Any = None, *, by: Id | None = None
+    ) -> Payments:
         """Pay every bet on a forecast, and learn; returns what each agent receives, in order of staking.
 
-        With `stake`, one last bet is placed first.
+        The list's `by` has the payments of those who gave a name. With `stake`, one last bet is placed first.
         """
+        patch: dict[Key, Any] = {}
         open_ = self._find(forecast)
-        y = arguments.outcome(outcome, self.classes)
-        if stake is not None:
-            open_ = open_.with_stake(self._taken(open_, stake))
-        payments = [0.0] * len(open_.stakes)
-        losses, negative, lessons, inner_lessons = [], False, [], []
-        for k, (mu, c, origin, proposal, inner) in enumerate(open_.lines):
-            happened = float(y if self.classes is None else y == k)
-            net, gross = open_.nets[k], open_.grosses[k]
-            lost, target, weight = balance(mu, c, origin, happened, net, gross, self.max_stake)
-            error = happened - mu
-            for i, staked in enumerate(open_.stakes):
-                payments[i] += staked[k] * error - abs(staked[k]) * c
-            losses.append(lost)
-            negative |= c < 0
-            lessons.append((proposal, target, weight))
-            if inner is not None:  # its own target, z − ĉ
-                inner_lessons.append((inner[1], target + origin - inner[0], weight))
-        loss, turnover = sum(losses), sum(open_.grosses)
-        if not abs(sum(payments) - loss) <= 1e-9 * (turnover + abs(loss)) + 1e-300:
-            raise ConservationError(f"payments add up to {sum(payments)!r}, the loss is {loss!r}")
-        if self.base is not None:
-            self._teach(self.base, open_, y)
-        correctors = self._members(self.corrections, open_.groups) if self._grouped else self.corrections
-        self._correct(correctors, lessons)
-        for reserve, (proposal, target, weight) in zip(correctors, inner_lessons, strict=False):
-            reserve.over.observe(proposal, target, weight)  # type: ignore[attr-defined]  # a reserve over it
-        self._book.leave(open_, losses)
-        self._tally.settled(loss, turnover, len(payments), negative)
-        for name in open_.groups:
-            self._of(name).settled(loss, turnover, len(payments), negative)
-        return payments
+        settlement = self._books.close(self._state.get, patch, open_, outcome, stake, by)
+        self._commit(patch)
+        if settlement.lesson is not None:
+            self.teach(settlement)
+        return settlement.payments
 
-    def void(self, forecast: Forecast | SupportsIndex) -> None:
+    def void(self, forecast: Forecast | Id) -> None:
         """Call a forecast off: nobody pays, nothing is learned."""
-        open_ = self._find(forecast)
-        self._book.leave(open_)
-        self._tally.voided += 1
-        for name in open_.groups:
-            self._of(name).voided += 1
+        patch: dict[Key, Any] = {}
+        self._books.call_off(self._state.get, patch, self._find(forecast))
+        self._commit(patch)
 
-    def statement(self) -> Statement:
-        """Rounds, turnover, losses, open exposure and what can be lost at worst; `groups`: of each group."""
-        return statement_of(self)
+    # --- the same in two steps: compute, then apply -------------------------------------------------------
+
+    def plan_forecast(
+        self,
+        x: Any = None,
+        *,
+        mu: Any = None,
+        c_hat: Any = None,
+        groups: Any = None,
+        id: Id | None = None,  # noqa: A002 - what callers call it
+    ) -> Opening:
+        """What `forecast` would do, as a value; nothing changes until it is applied."""
+        patch: dict[Key, Any] = {}
+        said = ask(self.base, self.classes, self.c_range, x, mu, c_hat)
+        opened = self._books.open(self._state.get, patch, x, said, self._books.named(groups), id)
+        return Opening(self._state[REVISION], patch, opened.forecast)
+
+    def plan_stake(self, forecast: Forecast | Id, stake: Any, *, by: Id | None = None) -> Bet:
+        """What `stake` would do, as a value."""
+        patch: dict[Key, Any] = {}
+        open_ = self._find(forecast)
+        place = self._books.take(self._state.get, patch, open_, stake, by)
+        id_: Any = open_.forecast.id
+        taken: Stake = patch["stake", id_, place]
+        return Bet(self._state[REVISION], patch, id_, place, taken.amounts, taken.by)
+
+    def plan_settle(
+        self, forecast: Forecast | Id, outcome: Any, stake: Any = None, *, by: Id | None = None
+    ) -> Settlement:
+        """What `settle` would do, as a value: payments, losses, targets, and what each part will learn."""
+        return self._books.close(self._state.get, {}, self._find(forecast), outcome, stake, by)
+
+    def plan_void(self, forecast: Forecast | Id) -> Change:
+        """What `void` would do, as a value."""
+        patch: dict[Key, Any] = {}
+        self._books.call_off(self._state.get, patch, self._find(forecast))
+        return Change(self._state[REVISION], patch)
+
+    def apply(self, change: AnyChange) -> Change:
+        """Make a planned change true, in one step; returns the change that undoes it.
+
+        Raises `ChangeRefused` if anything has changed since it was planned. The base is not taught: do that
+        with `teach(settlement)` once the settlement is safe.
+
+        Examples
+        --------
+        >>> import makewhole as mw
+        >>> f = mw.InsuredForecaster(max_stake=1)
+        >>> opening = f.plan_forecast(mu=0.5, id="UA-123")
+        >>> undo = f.apply(opening)
+        >>> len(f.open_forecasts)
+        1
+        >>> again = f.apply(undo)  # as if it had never been
+        >>> len(f.open_forecasts)
+        0
+        """
+        if change.revision != self._state[REVISION]:
+            raise ChangeRefused("the forecaster has changed since this change was planned: plan it again")
+        undo = {key: self._state.get(key) for key in change.patch}
+        revision = change.patch[REVISION]
+        self._commit(change.patch)
+        return Change(revision, undo)
+
+    def _commit(self, patch: Mapping[Key, Any]) -> None:
+        """Change everything in one call into C, which no interrupt can cut in two; then sweep up at times.
+
+        A key whose value is None reads as absent: it need not go at once.
+        """
+        state, books = self._state, self._books
+        state.update(patch)
+        books.dead += len(patch)
+        if books.dead > 64 + len(state):
+            books.dead = 0
+            for key in [key for key, value in state.items() if value is None]:
+                state.pop(key, None)
+
+    def teach(self, settlement: Settlement) -> None:
+        """Let the base learn from a settlement; call it at most once for each. `settle` does so itself."""
+        lesson, base = settlement.lesson, self.base
+        if lesson is None or base is None:
+            return
+        try:
+            base.learn(lesson.x, lesson.outcome, mu=lesson.mu, net=lesson.net, gross=lesson.gross)
+        except Exception as error:
+            raise TeachingError(
+                f"forecast {settlement.id!r} was settled, but the base failed to learn from it: {error!r}",
+                settlement.payments,
+            ) from error
+
+    # --- what it says of itself ---------------------------------------------------------------------------
 
     @property
     def open_forecasts(self) -> list[Forecast]:
         """The forecasts not yet settled or voided, oldest first."""
-        return [o.forecast for o in self._book.open.values()]
+        return [entry.forecast for entry in self._entries()]
 
-    # --- the steps ----------------------------------------------------------------------------------------
+    @property
+    def corrections(self) -> list[Any]:
+        """The corrections as they stand, one per line: copies, to look at or to go on with elsewhere."""
+        made = []
+        for k, rule in enumerate(self._books.rules):
+            memories = {key[2]: value for key, value in self._kept("memory") if key[1] == k}
+            overs = {key[2]: value for key, value in self._kept("over") if key[1] == k}
+            made.append(rule.rebuilt(copy.deepcopy(memories), copy.deepcopy(overs)))
+        return made
 
-    def _quote(
-        self, correctors: list[Correction], said: tuple[Any, Any, Any], groups: tuple[Name, ...]
-    ) -> tuple[Forecast, tuple[float, ...], list[Line]]:
-        """Ask the base, then the corrections, and put the two together. Only the corrections move."""
-        mus, widths = ask(self.base, self.classes, self.c_range, said)
-        if self._grouped:
-            correctors = self._members(correctors, groups)
-        lines, least = [], 0.0 if self.capital is None else self._least(self.capital)
-        for corrector, mu_hat, width in zip(correctors, mus, widths, strict=True):
-            proposal, inner, refined = corrector.propose(), None, width
-            over = getattr(corrector, "over", None) if self._composed else None
-            if over is not None:
-                inner = (width, over.propose())
-                refined = refine(width, inner[1].lam)
-            mu_k, c_k, origin = publish(mu_hat, refined, proposal.lam, self._rules, least)
-            if c_k < 0 and self.classes is not None:  # negative prices are refused for classes
-                c_k = 0.0
-            lines.append((mu_k, c_k, origin, proposal, inner))
-        return published(lines, self._next, self.classes, self.one_sided), mus, lines
+    def certificate(self, group: Name | None = None) -> Certificate:
+        """What can be lost at worst, in all or to a group."""
+        return self._books.certificate(self._state.get, group)
 
-    def _named(self, groups: Any) -> tuple[Name, ...]:
-        """The groups of a forecast, valid."""
-        if not self._grouped:
-            raise TypeError(
-                f"groups need a grouped correction, Grouped(...) or Reserve(overlapping=True); got {groups!r}"
-            )
-        correction: Any = self.corrections[0]
-        names: tuple[Name, ...] = correction.checked(read_names("groups", groups))
-        return names
+    def statement(self) -> Statement:
+        """Rounds, turnover, losses, open exposure and what can be lost at worst; `groups`: of each group."""
+        groups = GroupStatements(self._state_of_groups, self._revision) if self._books.grouped else {}
+        return self._stated(None, groups)
 
-    def _members(self, correctors: list[Correction], groups: tuple[Name, ...]) -> list[Correction]:
-        """The corrections of a forecast that belongs to these groups."""
-        return [corrector.member(groups) for corrector in correctors]  # type: ignore[attr-defined]  # grouped
+    def _revision(self) -> int:
+        revision: int = self._state[REVISION]
+        return revision
 
-    def _of(self, group: Name) -> Tally:
-        return self._tallies.setdefault(group, Tally(self._loss_range))
+    def _state_of_groups(self) -> dict[Name, Statement]:
+        return {key[1]: self._stated(key[1], {}) for key, _ in self._kept("totals") if key[1] is not None}
 
-    def _least(self, capital: float) -> float:
-        """The least c (one-sided: ask) at which a forecast cannot lose more than is left of the capital."""
-        left = capital - self._tally.total - sum(self._book.all.potential)
-        left = max(0.0, left - 1e-12 * self.max_stake) / len(self.corrections)  # rounding must not pass it
-        return 1.0 - left / self.max_stake if self.one_sided else 0.5 - left / (2 * self.max_stake)
+    def _stated(self, group: Name | None, groups: Mapping[Name, Statement]) -> Statement:
+        notes = []
+        if not all(rule.covers(self.c_range) for rule in self._books.rules):
+            needed = f"[{-1 - self.c_range[1]:g}, {1 - self.c_range[0]:g}]"
+            notes.append(f"the correction's range is narrower than {needed}: no guarantee")
+        totals: Totals = self._state["totals", group]
+        standing: Standing = self._state["standing", group]
+        return Statement(
+            correction=repr(self._books.one),
+            max_stake=self.max_stake,
+            rounds=totals.rounds,
+            open=standing.open,
+            voided=totals.voided,
+            bets=totals.bets,
+            turnover=totals.turnover,
+            total_loss=totals.total,
+            open_exposure=standing.at_risk,
+            certificate=self.certificate(group),
+            mean_loss_interval=totals.mean_loss_interval(self._books.loss_range),
+            negative_c=totals.negative,
+            notes=(*notes, *totals.notes()),
+            groups=groups,
+        )
 
-    def _find(self, forecast: Forecast | SupportsIndex) -> OpenForecast:
-        number: Any = forecast.id if isinstance(forecast, Forecast) else forecast
-        if type(number) is not int and isinstance(number, np.integer):
-            forecast = number = int(number)
-        open_ = self._book.open.get(number) if type(number) is int else None
-        if open_ is not None and (
-            open_.forecast is forecast or number is forecast or open_.forecast == forecast
-        ):
+    def _kept(self, kind: str) -> list[tuple[Key, Any]]:
+        return [item for item in self._state.items() if item[0][0] == kind and item[1] is not None]
+
+    def _entries(self) -> list[OpenForecast]:
+        entries = [entry for _, entry in self._kept("open")]
+        return sorted(entries, key=lambda entry: entry.number)
+
+    def _find(self, forecast: Forecast | Id) -> OpenForecast:
+        """The open forecast that the caller means: the forecast itself, or its id."""
+        given = forecast.id if isinstance(forecast, Forecast) else forecast
+        known = type(given) is int or type(given) is str
+        open_: OpenForecast | None = self._state.get(("open", given)) if known else None
+        if open_ is not None and (given is forecast or open_[0] is forecast or open_[0] == forecast):
             return open_
-        if open_ is None and type(number) is int and 0 <= number < self._next:
-            raise ForecastClosed(f"forecast {number} was settled or voided before")
+        return self._missing(forecast, given, open_)
+
+    def _missing(self, forecast: Any, given: Any, open_: OpenForecast | None) -> OpenForecast:
+        """Say why a forecast is not found; a NumPy number is as good as any other."""
+        if isinstance(given, np.integer):
+            return self._find(int(given))
+        if open_ is None and type(given) is int and 0 <= given < self._state[NEXT]:
+            raise ForecastClosed(f"forecast {given} was settled or voided before")
+        if open_ is None and isinstance(given, str) and given is not forecast:
+            raise ForecastClosed(f"forecast {given!r} is not open here: it was settled or voided before")
+        if isinstance(given, str):
+            raise UnknownForecast(
+                f"no open forecast has the id {given!r}: it was settled or voided before, or never made here"
+            )
         raise UnknownForecast(f"no such forecast was made here; got {forecast!r}")
 
     def check_stake(self, stake: Any) -> None:
         """Raise what staking this on a fresh forecast would raise, exposure aside."""
-        self._accepted([0.0] * len(self.corrections), stake)
+        self._books.accepted(self._books.nothing_open.staked, stake)
 
-    def _taken(self, open_: OpenForecast, stake: Any) -> tuple[float, ...]:
-        """The stake as one number per line, if the caps leave room for it."""
-        staked = self._accepted(open_.grosses, stake)
-        if self.max_exposure is not None:
-            self._book.check(open_, staked, self.max_exposure, limits_of(self, open_, self.max_exposure))
-        return staked
+    # --- as plain data ------------------------------------------------------------------------------------
 
-    def _accepted(self, grosses: list[float], stake: Any) -> tuple[float, ...]:
-        """The stake as one number per line, if it is taken on top of what is there."""
-        if type(stake) is float and -np.inf < stake < np.inf and self.classes is None:
-            staked: tuple[float, ...] = (stake,)
-        else:
-            array = arguments.numbers("stake", stake)
-            shape = () if self.classes is None else (self.classes,)
-            if array.shape != shape:
-                raise ValueError(f"stake must have shape {shape}; got {array.shape}")
-            staked = tuple(np.atleast_1d(array).tolist())
-        for k, b in enumerate(staked):
-            if self.one_sided and b < 0:
-                raise StakeRefused(f"stakes must not be negative on a one-sided forecast; got {b}", 0.0)
-            if grosses[k] + abs(b) > self.max_stake:
-                left, where = self.max_stake - grosses[k], f" on class {k}" if self.classes else ""
-                message = f"stake {b}{where} is over the cap of {self.max_stake} per forecast: {left} is left"
-                raise StakeRefused(message, left)
-        return staked
+    def to_state(self) -> dict[str, Any]:
+        """All of it, the base apart, as plain data: settings, corrections, and the state item by item.
 
-    def _correct(self, correctors: list[Correction], lessons: list[tuple[Any, float, float]]) -> None:
-        """All corrections learn, or none: ours take every lesson, somebody else's may refuse one."""
-        before = None if self._ours else copy.deepcopy(self.corrections)
+        `items` is a list of [key, value]: `["totals", null]` is what was settled, `["memory", line, part]`
+        what a correction has learned, `["open", id]` an open forecast, `["stake", id, place]` a bet on it. A store
+        can keep them one by one, and with `change_state` write only those that changed.
+        """
+        return self.head_state() | {
+            "items": saved.items_of(self._state, self._books.rules, self.base is not None)
+        }
+
+    def head_state(self) -> dict[str, Any]:
+        """The settings and the corrections' settings: what never changes."""
+        settings = {name: getattr(self, name) for name in _SETTINGS} | {"c_range": list(self.c_range)}
+        return {
+            "settings": settings,
+            "corrections": [saved.rule_state(rule) for rule in self._books.rules],
+            "base": self.base is not None,
+        }
+
+    def change_state(self, change: AnyChange) -> list[list[Any]]:
+        """The items that a change sets, as plain data; the value is None where an item goes away."""
+        return saved.items_of(change.patch, self._books.rules, self.base is not None)
+
+    @classmethod
+    def from_state(
+        cls, state: Mapping[str, Any], base: Any = None, correction: type[Correction] | None = None
+    ) -> Self:
+        """Continue where `to_state()` was taken, with the base its owner has kept.
+
+        `correction` is the class of the correction, where it is not one of ours. Raises a ValueError for a
+        state that no forecaster can have left.
+        """
         try:
-            for correction, (proposal, target, weight) in zip(correctors, lessons, strict=True):
-                if weight:
-                    correction.observe(proposal, target, weight)
-        except BaseException:
-            self.corrections = before or self.corrections
-            raise
+            return cls._restored(state, base, correction)
+        except (KeyError, IndexError, TypeError, AttributeError, OverflowError) as error:
+            raise ValueError(f"the state is damaged: {error!r}") from error
+        except Refusal as error:
+            raise ValueError(str(error)) from None
 
-    def _teach(self, base: BaseForecaster, open_: OpenForecast, y: int) -> None:
-        shape = () if self.classes is None else (self.classes,)
-        said, net, gross = (np.reshape(v, shape) for v in (open_.said, open_.nets, open_.grosses))
-        net, gross = net / self.max_stake, gross / self.max_stake
-        base.learn(
-            open_.x, y, mu=arguments.plain(said), net=arguments.plain(net), gross=arguments.plain(gross)
-        )
-
-    # --- save and load ------------------------------------------------------------------------------------
+    @classmethod
+    def _restored(cls, state: Mapping[str, Any], base: Any, correction: type[Correction] | None) -> Self:
+        if state["base"] and base is None:
+            raise ValueError("pass base=: this forecaster was saved with one, and it is saved by its owner")
+        settings = dict(state["settings"])
+        lines = settings["classes"] or 1
+        objects = [saved.read_rule(one, correction) for one in state["corrections"]]
+        if len(objects) != lines:
+            raise ValueError(f"there must be {lines} corrections; got {len(objects)}")
+        made = cls(base, objects[0], **(settings | {"c_range": tuple(settings["c_range"])}))
+        rules = [for_book(one).in_mode(made._books.terms) for one in objects]
+        if not all(rule.resembles(rules[0]) for rule in rules):
+            raise ValueError(f"all classes must have a correction of the same kind; got {rules!r}")
+        made._begin(made._books.terms, rules)
+        made._state.update(saved.read_items(state["items"], made._books))
+        made._books.serial = itertools.count(1 + max((entry.number for entry in made._entries()), default=0))
+        return made
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything but the base to a versioned file of plain data.
 
         A crash in the middle leaves the file that was there before. The base is saved by its owner.
         """
-        saving.write(path, kind=_KIND, version=_VERSION, content=content_of(self))
+        saving.write(path, kind=saved.KIND, version=saved.VERSION, content=self.to_state())
 
     @classmethod
     def load(
@@ -359,12 +492,13 @@ class InsuredForecaster:
     ) -> Self:
         """Continue from a file that `save` wrote, with the base its owner has kept.
 
-        `correction` is the class of the correction, where it is not one of ours.
+        Files of earlier versions load, too. `correction` is the class of the correction, where it is not one
+        of ours.
         """
-        content = saving.read(path, kind=_KIND, version=_VERSION)
+        version, content = saving.read(path, kind=saved.KIND, versions=saved.VERSIONS)
         try:
-            return restored(cls, content, base, correction)  # type: ignore[no-any-return]  # it is a cls
+            return cls.from_state(saved.upgrade(version, content), base, correction)
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise ValueError(f"{path} is damaged: {error!r}") from error
-        except (ValueError, Refusal) as error:
+        except ValueError as error:
             raise ValueError(f"{path} cannot be loaded: {error}") from None

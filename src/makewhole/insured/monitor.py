@@ -20,6 +20,28 @@ class Interval(NamedTuple):
     high: float
 
 
+class Watched(NamedTuple):
+    """What the confidence sequence remembers: how many losses, their sum, and their squared surprises."""
+
+    losses: int = 0
+    sum: float = 0.0
+    variance: float = 0.0
+
+    def add(self, loss: float) -> Watched:
+        """The same after one more loss; its surprise is its distance from the mean of those before it."""
+        losses, total, variance = self
+        surprise = loss - total / losses if losses else loss
+        return tuple.__new__(Watched, (losses + 1, total + loss, variance + surprise * surprise))
+
+    def interval(self, range_: float, alpha: float) -> Interval:
+        """Where the mean loss lies if no loss is larger than `range_`."""
+        if not self.losses:
+            return Interval(-range_, range_)
+        mean = self.sum / self.losses
+        half = boundary(self.variance, 2 * range_, alpha / 2) / self.losses
+        return Interval(max(mean - half, -range_), min(mean + half, range_))
+
+
 class LossMonitor:
     """A confidence sequence for the mean of bounded losses: look as often as you like.
 
@@ -57,33 +79,22 @@ class LossMonitor:
         if not 0 < alpha < 1:
             raise ValueError(f"alpha must lie between 0 and 1; got {alpha!r}")
         self.alpha = float(alpha)
-        self._count, self._sum, self._variance = 0, 0.0, 0.0
+        self._watched = Watched()
 
     def update(self, loss: float) -> None:
         """Take one more loss."""
         if not -self.range_ <= loss <= self.range_:
             raise ValueError(f"loss must lie in [-{self.range_:g}, {self.range_:g}]; got {loss!r}")
-        self.add(loss)
-
-    def add(self, loss: float) -> None:
-        """The same without a look at the range."""
-        off = loss - self._sum / self._count if self._count else loss
-        self._variance += off * off
-        self._sum += loss
-        self._count += 1
+        self._watched = self._watched.add(loss)
 
     @property
     def count(self) -> int:
         """How many losses it has seen."""
-        return self._count
+        return self._watched.losses
 
     def interval(self) -> Interval:
         """Where the mean loss lies."""
-        if not self._count:
-            return Interval(-self.range_, self.range_)
-        mean = self._sum / self._count
-        half = boundary(self._variance, 2 * self.range_, self.alpha / 2) / self._count
-        return Interval(max(mean - half, -self.range_), min(mean + half, self.range_))
+        return self._watched.interval(self.range_, self.alpha)
 
     @property
     def alarm(self) -> bool:
@@ -93,15 +104,28 @@ class LossMonitor:
     def state(self) -> dict[str, Any]:
         """Everything as plain data."""
         settings = {"range": self.range_, "alpha": self.alpha}
-        return settings | {"count": self._count, "sum": self._sum, "variance": self._variance}
+        return settings | plain_watched(self._watched)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Continue where `state()` was taken."""
         made = cls(state["range"], state["alpha"])
-        made._count = arguments.whole("count", state["count"], least=0)
-        made._sum, made._variance = arguments.numbers("sums", [state["sum"], state["variance"]]).tolist()
+        made._watched = read_watched(state)
         return made
+
+
+def plain_watched(watched: Watched) -> dict[str, Any]:
+    """What a monitor remembers, as plain data."""
+    return {"count": watched.losses, "sum": watched.sum, "variance": watched.variance}
+
+
+def read_watched(state: dict[str, Any]) -> Watched:
+    """What a monitor remembers, from plain data."""
+    count = arguments.whole("count", state["count"], least=0)
+    total, variance = arguments.numbers("sums", [state["sum"], state["variance"]]).tolist()
+    if variance < 0:
+        raise ValueError(f"variance must not be negative; got {variance}")
+    return Watched(count, total, variance)
 
 
 def boundary(variance: float, scale: float, alpha: float) -> float:

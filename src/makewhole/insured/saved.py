@@ -1,105 +1,348 @@
-"""A forecaster's book as plain data, and back, every number checked: a file may have come from anywhere."""
+"""A forecaster's state as plain data, and back, every number checked: a file may have come from anywhere."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from makewhole import arguments, corrections
-from makewhole.corrections.base import Stepped
-from makewhole.corrections.members import read_names
-from makewhole.insured.book import Exposure, OpenForecast, read_open
-from makewhole.insured.totals import Tally
+from makewhole import arguments, corrections, saving
+from makewhole.corrections import BookCorrection, Proposal, Terms
+from makewhole.corrections.names import Name, read_name, read_names
+from makewhole.forecasters import SparseRow
+from makewhole.insured.book import (
+    Exposure,
+    Id,
+    Line,
+    OpenForecast,
+    Stake,
+    no_exposure,
+    published,
+    room_of,
+)
+from makewhole.insured.bookkeeping import Bookkeeping
+from makewhole.insured.certificates import GroupBounds, base_bound, late_bound
+from makewhole.insured.changes import GROUPS, NEXT, REVISION, Key
+from makewhole.insured.totals import Standing, Totals, read_totals
+
+KIND, VERSION, VERSIONS = "makewhole.insured", 3, (2, 3)
+
+# Kinds of feature rows that are saved under their name.
+_ROWS = {"SparseRow": SparseRow}
 
 
-def content_of(forecaster: Any) -> dict[str, Any]:
-    """Everything but the base."""
-    f = forecaster
+# --- to plain data ----------------------------------------------------------------------------------------
+
+
+def rule_state(rule: BookCorrection) -> dict[str, Any]:
+    """A correction by the name of its class, and its settings."""
+    made: Any = rule.rebuilt(rule.memories(), {})
+    return {"type": corrections.name_of(made), "state": made.state()}
+
+
+def items_of(state: Mapping[Key, Any], rules: list[BookCorrection], keep_x: bool) -> list[list[Any]]:
+    """Every item as [key, value]; the features only where there is a base that will learn from them."""
+    return [
+        [list(key), None if value is None else _plain(key, value, rules, keep_x)]
+        for key, value in state.items()
+        if key != REVISION
+    ]
+
+
+def _plain(key: Key, value: Any, rules: list[BookCorrection], keep_x: bool) -> Any:
+    kind = key[0]
+    if kind == "memory":
+        return rules[key[1]].part_state(key[2], value)
+    if kind == "over":
+        over: Any = rules[key[1]].over
+        return over.part_state(None, value)
+    if kind == "totals":
+        return value.to_plain()
+    if kind == "open":
+        return _plain_open(value, keep_x)
+    if kind == "stake":
+        return {"amounts": list(value.amounts), "by": value.by}
+    if kind in ("exposure", "groups", "standing"):
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in value._asdict().items()}
+    return value
+
+
+def _plain_open(entry: OpenForecast, keep_x: bool) -> dict[str, Any]:
+    id_ = entry.forecast.id
+    for line in entry.lines:
+        if type(line.proposal) is not Proposal:
+            raise TypeError(
+                f"proposals must be makewhole.Proposal to be saved while open; got {line.proposal!r}"
+            )
     return {
-        "settings": {
-            "mode": f.mode,
-            "max_stake": f.max_stake,
-            "c_range": f.c_range,
-            "one_sided": f.one_sided,
-            "classes": f.classes,
-            "max_exposure": f.max_exposure,
-            "capital": f.capital,
-        },
-        "corrections": [{"type": corrections.name_of(c), "state": c.state()} for c in f.corrections],
-        "base": f.base is not None,
-        "open": [entry.to_plain(keep_x=f.base is not None) for entry in f._book.open.values()],
-        "next": f._next,
-        "tally": f._tally.to_plain(),
-        "late": _late(f._book.all),
-        "groups": [[name, f._of(name).to_plain(), _late(kept)] for name, kept in f._book.groups.items()],
+        "number": entry.number,
+        "x": saving.encode(f"x of open forecast {id_}", entry.x, _ROWS) if keep_x else None,
+        "said": list(entry.said),
+        "lines": [
+            line._asdict() | {"proposal": list(line.proposal), "inner": line.inner and list(line.inner)}
+            for line in entry.lines
+        ],
+        "groups": list(entry.groups),
+        "bets": entry.bets,
     }
 
 
-def restored(kind: Any, content: dict[str, Any], base: Any, correction: Any) -> Any:
-    """A forecaster of class `kind` that goes on where the content was taken."""
-    found = []
-    for saved in content["corrections"]:
-        maker = correction or corrections.by_name(saved["type"])
-        if maker is None:
-            raise ValueError(f"pass correction=, the class {saved['type']!r}: it is not one of makewhole's")
-        found.append(maker.from_state(saved["state"]))
-    if content["base"] and base is None:
-        raise ValueError("pass base=: this forecaster was saved with one, and it is saved by its owner")
-    settings = content["settings"]
-    if len(found) != (settings["classes"] or 1):
-        raise ValueError(f"there must be {settings['classes'] or 1} corrections; got {len(found)}")
-    if any(hasattr(one, "resembles") and not one.resembles(found[0]) for one in found):
-        raise ValueError(f"all classes must have a correction of the same kind; got {found!r}")
-    made = kind(base, found[0], **(settings | {"c_range": tuple(settings["c_range"])}))
-    made.corrections = [_in_mode(one, made) for one in found]
-    made._next = arguments.whole("next", content["next"], least=0)
-    for name, *_ in content["groups"]:  # in the order they began
-        made._book.of(read_names("groups", [name])[0])
-    for number, entry in read_open(
-        content["open"], made._next, made.classes, made.one_sided, made.max_stake
-    ).items():
-        _check_open(entry, made)
-        made._book.enter(number, entry)
-    made._tally = Tally.from_plain(content["tally"])
-    _read_late(made._book.all, content["late"])
+# --- from plain data --------------------------------------------------------------------------------------
+
+
+def read_rule(state: dict[str, Any], kind: Any) -> Any:
+    """The correction that `rule_state` was taken of; `kind` is its class, where it is not one of ours."""
+    maker = corrections.by_name(state["type"])
+    if maker is None and kind is None:
+        raise ValueError(f"pass correction=, the class {state['type']!r}: it is not one of makewhole's")
+    chosen: Any = kind or maker
+    return chosen.from_state(state["state"])
+
+
+def read_items(items: Iterable[Any], books: Bookkeeping) -> dict[Key, Any]:
+    """The state that these items make up; a ValueError if no forecaster can have left them."""
+    plain: dict[Key, Any] = {}
+    for key, value in items:
+        name = tuple(key)
+        if name in plain:
+            raise ValueError(f"items must have keys of their own; got {key!r} twice")
+        if value is not None:
+            plain[name] = value
+    state: dict[Key, Any] = {}
+    for key, value in plain.items():
+        if key[0] in ("memory", "over"):
+            state[key] = _read_memory(key, value, books)
+        elif key[0] == "totals":
+            state["totals", _read_group(key[1])] = read_totals(value)
+    state[NEXT] = arguments.whole("next", plain.pop(NEXT), least=0)
+    entries = _read_open(plain, books)
+    for entry, stakes in entries:
+        state["open", entry.forecast.id] = entry
+        for place, stake in enumerate(stakes):
+            state["stake", entry.forecast.id, place] = stake
+    groups = [key[1] for key in state if key[0] == "totals"]
+    for group in dict.fromkeys([None, *groups, *(g for entry, _ in entries for g in entry.groups)]):
+        inside = [entry for entry, _ in entries if group is None or group in entry.groups]
+        state.setdefault(("totals", group), Totals())
+        state["standing", group] = _read_standing(plain.get(("standing", group)), inside, books)
+        if books.counted:
+            state["exposure", group] = _read_exposure(plain.get(("exposure", group)), inside, books)
+    if books.apart:
+        state[GROUPS] = _read_bounds(state, books)
+    known = ("memory", "over", "totals", "standing", "open", "stake", "exposure", "groups")
+    strange = [key for key in plain if key[0] not in known]
+    if strange:
+        raise ValueError(f"items must be ones that a forecaster has; got {strange!r}")
+    return state
+
+
+def _read_standing(
+    saved: Mapping[str, Any] | None, inside: list[OpenForecast], books: Bookkeeping
+) -> Standing:
+    """What is open and at risk, which must be what the open forecasts add up to."""
+    at_risk = float(sum(entry.at_risk for entry in inside))
+    if saved is not None:  # as it was added up, for the same bits
+        at_risk = _agreeing("at_risk", saved["at_risk"], at_risk, books.max_stake)
+    return Standing(len(inside), at_risk)
+
+
+def _read_group(name: Any) -> Name | None:
+    return None if name is None else read_name("groups", name)
+
+
+def _read_memory(key: Key, value: Any, books: Bookkeeping) -> Any:
+    kind, line, part = key
+    rule = books.rules[arguments.whole("line", line, least=0)]
+    group = _read_group(part)
+    if group is not None:
+        rule.check_groups((group,))
+    elif rule.apart:
+        raise ValueError(f"every memory must belong to a group; got {list(key)!r}")
+    if kind == "memory":
+        return rule.read_part(group, value)
+    if rule.over is None:
+        raise ValueError(f"the correction is over no other; got {list(key)!r}")
+    return rule.over.read_part(None, value)
+
+
+def _read_open(plain: dict[Key, Any], books: Bookkeeping) -> list[tuple[OpenForecast, list[Stake]]]:
+    """The open forecasts, oldest first, with the stakes on each."""
+    stakes: dict[Id, dict[int, Stake]] = {}
+    for key, value in plain.items():
+        if key[0] == "stake":
+            place = arguments.whole("place", key[2], least=0)
+            stakes.setdefault(read_name("id", key[1]), {})[place] = _read_stake(value, len(books.rules))
+    entries = []
+    for key, value in plain.items():
+        if key[0] == "open":
+            id_ = read_name("id", key[1])
+            placed = stakes.pop(id_, {})
+            bets = arguments.whole("bets", value["bets"], least=0)
+            if sorted(placed) != list(range(bets)):
+                raise ValueError(f"forecast {id_!r} must have {bets} stakes; got {len(placed)}")
+            ordered = [placed[n] for n in range(bets)]
+            entries.append((_read_entry(id_, value, ordered, books), ordered))
+    if stakes:
+        raise ValueError(f"stakes must be on open forecasts; got some on {next(iter(stakes))!r}")
+    return sorted(entries, key=lambda pair: pair[0].number)
+
+
+def _read_stake(value: dict[str, Any], lines: int) -> Stake:
+    amounts = arguments.numbers("stakes", value["amounts"])
+    if amounts.shape != (lines,):
+        raise ValueError(f"stakes must be {lines} numbers each; got {value['amounts']!r}")
+    by = value["by"]
+    return Stake(tuple(amounts.tolist()), None if by is None else read_name("by", by))
+
+
+def _read_entry(id_: Id, saved: dict[str, Any], stakes: list[Stake], books: Bookkeeping) -> OpenForecast:
+    lines = tuple(_read_line(line) for line in saved["lines"])
+    terms, one = books.terms, books.rules[0]
+    if len(lines) != len(books.rules):
+        raise ValueError(f"forecast {id_!r} must have {len(books.rules)} lines; got {len(lines)}")
+    groups = read_names("groups", saved["groups"])
+    if one.grouped or groups:
+        one.check_groups(groups)
+    for line, rule in zip(lines, books.rules, strict=True):
+        _check_line(line, rule, terms)
+    zero = (0.0,) * len(lines)
+    said = arguments.probabilities("said", saved["said"])
+    if said.shape != (len(lines),):
+        raise ValueError(f"said must be {len(lines)} probabilities; got {saved['said']!r}")
+    room = room_of(lines, terms.one_sided, terms.max_stake) if books.counts_room else None
+    entry = OpenForecast(
+        published(lines, id_, books.classes, terms.one_sided),
+        arguments.whole("number", saved["number"], least=0),
+        saving.decode(saved["x"], _ROWS),
+        tuple(said.tolist()),
+        lines,
+        groups,
+        zero,
+        zero,
+        room=room,
+    )
+    for stake in stakes:
+        entry = entry.with_stake(stake.amounts, capped=books.capped)
+    if max(entry.grosses) > terms.max_stake or (terms.one_sided and any(min(s.amounts) < 0 for s in stakes)):
+        raise ValueError(f"stakes on forecast {id_!r} must be ones that are taken, within {terms.max_stake}")
+    return entry
+
+
+def _read_line(saved: dict[str, Any]) -> Line:
+    mu = float(arguments.probabilities("mu", saved["mu"]))
+    c, origin, c_hat = arguments.numbers("lines", [saved["c"], saved["origin"], saved["c_hat"]]).tolist()
+    inner = saved["inner"]
+    return Line(
+        mu,
+        c,
+        origin,
+        _read_proposal(saved["proposal"]),
+        c_hat,
+        None if inner is None else _read_proposal(inner),
+    )
+
+
+def _read_proposal(saved: list[Any]) -> Proposal:
+    lam, cell, split = saved
+    if not isinstance(split, bool):
+        raise ValueError(f"a proposal must say whether it is split; got {saved!r}")
+    return Proposal(
+        float(arguments.numbers("proposal", lam)), arguments.whole("proposal", cell, least=0), split
+    )
+
+
+def _check_line(line: Line, rule: BookCorrection, terms: Terms) -> None:
+    """Refuse a line that a forecaster with these terms and this correction cannot have published."""
+    if terms.sound and not 0 <= line.c <= 0.5:
+        raise ValueError(f"c must lie in [0, 0.5] in sound mode; got {line.c}")
+    if (line.inner is None) != (rule.over is None):
+        raise ValueError("an open forecast must have been made with the corrections in the file")
+    rule.check(line.proposal)
+    if rule.over is not None and line.inner is not None:
+        rule.over.check(line.inner)
+
+
+def _read_exposure(
+    saved: Mapping[str, Any] | None, inside: list[OpenForecast], books: Bookkeeping
+) -> Exposure:
+    """What the open forecasts can lose, added up anew; what was saved must agree, but for rounding."""
+    lines = len(books.rules)
+    exposure = no_exposure(lines)
+    for count, entry in enumerate(inside, 1):
+        exposure = exposure.entered(entry.room, count).restaked(entry._replace(exposed=None), entry)
+    if saved is None:
+        return exposure
+    lost, late = (arguments.numbers("exposure", saved[name]) for name in ("lost", "late_potential"))
+    late_open = max(exposure.late_open, arguments.whole("late_open", saved["late_open"], least=0))
+    if lost.shape != (lines,) or late.shape != (lines,) or (late < 0).any():
+        raise ValueError(f"exposure must hold {lines} numbers, none negative; got {saved!r}")
+    most = tuple(map(max, exposure.late_potential, late.tolist()))
+    running: dict[str, Any] = {"staked": exposure.staked, "potential": exposure.potential}
+    for name, value in running.items():
+        if saved.get(name) is not None:  # as it was added up, for the same bits
+            running[name] = _agreeing(name, saved[name], value, books.max_stake)
+    return exposure._replace(lost=tuple(lost.tolist()), late_open=late_open, late_potential=most, **running)
+
+
+def _agreeing(name: str, saved: Any, value: Any, scale: float) -> Any:
+    given = arguments.numbers(name, saved).tolist()
+    kept = tuple(given) if isinstance(value, tuple) else given
+    pairs: Any = zip(kept, value, strict=True) if isinstance(value, tuple) else [(kept, value)]
+    if not all(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9 * scale) for a, b in pairs):
+        raise ValueError(f"{name} must be what the open forecasts add up to, {value!r}; got {saved!r}")
+    return kept
+
+
+def _read_bounds(state: dict[Key, Any], books: Bookkeeping) -> GroupBounds:
+    """The bounds of all groups together, added up anew."""
+    terms, nothing = books.terms, books.nothing_open
+    begun = [key[1] for key in state if key[0] == "totals" and key[1] is not None]
+    bounds = GroupBounds()
+    for name in begun if books.one.all_groups is None else books.one.all_groups:
+        bounds = bounds.begun(base_bound(books.answering(name), terms))
+    for name in begun if books.counted else []:
+        rules = books.answering(name)
+        late = late_bound(rules, terms, state["exposure", name])
+        bounds = bounds.later(late_bound(rules, terms, nothing), late)
+    return bounds
+
+
+# --- files of earlier versions ----------------------------------------------------------------------------
+
+
+def upgrade(version: int, content: Any) -> Any:
+    """What a file of an earlier version says, as one of this version would say it."""
+    return content if version == VERSION else _from_2(content)
+
+
+def _from_2(content: dict[str, Any]) -> dict[str, Any]:
+    """Version 2 kept corrections with what they had learned, and stakes inside their forecast."""
+    items: list[list[Any]] = [[["next"], content["next"]]]
+    items.append([["totals", None], _totals_from_2(content["tally"])])
+    items.append([["exposure", None], _exposure_from_2(content["late"])])
     for name, tally, late in content["groups"]:
-        (name,) = read_names("groups", [name])
-        made._tallies[name] = Tally.from_plain(tally)
-        _read_late(made._book.of(name), late)
-    return made
+        items.append([["totals", name], _totals_from_2(tally)])
+        items.append([["exposure", name], _exposure_from_2(late)])
+    for number, entry in enumerate(content["open"]):
+        id_ = arguments.whole("id", entry["id"], least=0)
+        if id_ >= content["next"]:
+            raise ValueError(f"open forecasts must have numbers below {content['next']}; got {id_}")
+        lines = []
+        for mu, c, origin, proposal, inner in entry["lines"]:
+            below = {"c_hat": 0.0, "inner": None} if inner is None else {"c_hat": inner[0], "inner": inner[1]}
+            lines.append({"mu": mu, "c": c, "origin": origin, "proposal": proposal} | below)
+        kept = {name: entry[name] for name in ("x", "said", "groups")}
+        items.append([["open", id_], kept | {"number": number, "lines": lines, "bets": len(entry["stakes"])}])
+        for place, amounts in enumerate(entry["stakes"]):
+            items.append([["stake", id_, place], {"amounts": amounts, "by": None}])
+    return {name: content[name] for name in ("settings", "corrections", "base")} | {"items": items}
 
 
-def _late(kept: Exposure) -> list[Any]:
-    return [kept.late_open, kept.late_potential, kept.lost]
+def _totals_from_2(tally: dict[str, Any]) -> dict[str, Any]:
+    counts = dict(zip(("rounds", "voided", "bets", "negative", "idle"), tally["counts"], strict=True))
+    turnover, total = tally["sums"]
+    return counts | {"turnover": turnover, "total": total, "watched": tally["monitor"]}
 
 
-def _read_late(kept: Exposure, saved: list[Any]) -> None:
-    """What was open at once; never less than what is open now."""
-    kept.late_open = max(kept.late_open, arguments.whole("late", saved[0], least=0))
-    potential, lost = arguments.numbers("late", saved[1]), arguments.numbers("late", saved[2])
-    lines = (len(kept.potential),)
-    if potential.shape != lines or lost.shape != lines or (potential < 0).any():
-        raise ValueError(f"late must hold {lines[0]} numbers, none negative; got {saved[1:]!r}")
-    kept.late_potential = list(map(max, kept.late_potential, potential.tolist()))
-    kept.lost = lost.tolist()
-
-
-def _in_mode(correction: Any, forecaster: Any) -> Any:
-    """With the floor that the mode wants, whatever the file says."""
-    if not isinstance(correction, (corrections.Reserve, corrections.Grouped)):
-        return correction
-    return correction.in_mode(forecaster.mode, forecaster.one_sided, forecaster.c_range)
-
-
-def _check_open(entry: OpenForecast, f: Any) -> None:
-    """What this forecaster cannot have published, it did not."""
-    if f._grouped:
-        f.corrections[0].checked(entry.groups)
-    for (_, c, _, proposal, inner), corrector in zip(entry.lines, f.corrections, strict=True):
-        if f.mode == "sound" and not 0 <= c <= 0.5:
-            raise ValueError(f"c must lie in [0, 0.5] in sound mode; got {c}")
-        one = getattr(corrector, "correction", corrector)
-        if (inner is None) != (getattr(one, "over", None) is None):
-            raise ValueError("an open forecast must have been made with the corrections in the file")
-        for owner, made in ((one, proposal), (getattr(one, "over", None), inner and inner[1])):
-            if isinstance(owner, Stepped) and made is not None:
-                owner.check(made)
+def _exposure_from_2(late: list[Any]) -> dict[str, Any]:
+    return dict(zip(("late_open", "late_potential", "lost"), late, strict=True))

@@ -1,42 +1,46 @@
-"""What an insured forecaster says of itself, and what it refuses."""
+"""What an insured forecaster says of itself."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from makewhole.insured.certificates import Certificate
+from makewhole.corrections import Certificate
 from makewhole.insured.monitor import Interval
 
 # So many groups are shown.
 _MOST = 20
 
 
-class Refusal(Exception):  # noqa: N818 - a refusal is expected, not an error
-    """Something that is not done, for a reason the caller may well have expected; nothing has changed."""
+class GroupStatements(Mapping[str | int, "Statement"]):
+    """The statements of all groups by name, made when they are first looked at.
 
-
-class StakeRefused(Refusal):
-    """A stake over a cap, or of the wrong sign; `limit` is how much of its kind that cap leaves.
-
-    Another cap may leave less: the next refusal says so.
+    They must be of the same moment as the statement they belong to: once the forecaster has gone on, they
+    can no longer be made, and looking raises a RuntimeError.
     """
 
-    def __init__(self, message: str, limit: Any) -> None:
-        super().__init__(message)
-        self.limit = limit
+    def __init__(self, make: Callable[[], dict[str | int, Statement]], revision: Callable[[], int]) -> None:
+        self._make, self._revision, self._taken = make, revision, revision()
+        self._made: dict[str | int, Statement] | None = None
 
+    def _statements(self) -> dict[str | int, Statement]:
+        if self._made is None:
+            if self._revision() != self._taken:
+                raise RuntimeError("the forecaster has gone on since: look at groups right after statement()")
+            self._made = self._make()
+        return self._made
 
-class ForecastClosed(Refusal):
-    """The forecast has been settled or voided before."""
+    def __getitem__(self, name: str | int) -> Statement:
+        return self._statements()[name]
 
+    def __iter__(self) -> Iterator[str | int]:
+        return iter(self._statements())
 
-class UnknownForecast(Refusal):
-    """No forecast of this number has been made here."""
+    def __len__(self) -> int:
+        return len(self._statements())
 
-
-class ConservationError(RuntimeError):
-    """The payments do not add up to the forecaster's loss: a bug, raised before anything is booked."""
+    def __repr__(self) -> str:
+        return repr(self._statements())
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,8 @@ class Statement:
 
     `total_loss` is what the agents have received on balance, `mean_loss` that per settled forecast, both in
     the stakes' unit; `turnover` is the gross stake settled; `open_exposure` is the most that all open bets
-    together can still lose. `groups` has a statement for every group, where the correction is grouped.
+    together can still lose. `groups` has a statement for every group, where the correction is grouped; look
+    at it before the forecaster goes on, for they are made when first looked at.
     """
 
     correction: str
@@ -61,7 +66,7 @@ class Statement:
     mean_loss_interval: Interval | None
     negative_c: int
     notes: tuple[str, ...]
-    groups: dict[str | int, Statement]
+    groups: Mapping[str | int, Statement]
 
     @property
     def mean_loss(self) -> float:
@@ -111,7 +116,7 @@ class Statement:
         worst = sorted(self.groups.items(), key=lambda item: -item[1].total_loss)
         lines = [f"{'group':<20}{'settled':>10}{'total loss':>14}{'at most':>14}"]
         for name, s in worst[:_MOST]:
-            bound = "none" if s.certificate.bound is None else f"{s.certificate.bound:,.6g}"
+            bound = "no bound" if s.certificate.bound is None else f"{s.certificate.bound:,.6g}"
             alarm = "  ALARM" if s.alarm else ""
             lines.append(f"{name!s:<20}{s.rounds:>10,}{s.total_loss:>14,.6g}{bound:>14}{alarm}")
         if len(worst) > _MOST:

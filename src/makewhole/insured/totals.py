@@ -2,71 +2,93 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 from makewhole import arguments
-from makewhole.insured.monitor import Interval, LossMonitor
+from makewhole.insured.monitor import Interval, Watched, plain_watched, read_watched
 
 # After so many settled forecasts without a stake the statement speaks up.
 _LONG = 100
+# The chance that the interval of the mean loss is ever wrong.
+_ALPHA = 0.05
 
 
-class Tally:
-    """Running totals of a book. `loss_range` is the most that one forecast can lose or win."""
+class Standing(NamedTuple):
+    """How many forecasts await their outcome, and what they can lose as staked."""
 
-    def __init__(self, loss_range: float) -> None:
-        self.loss_range = loss_range
-        self.rounds = self.voided = self.bets = self.negative = self.idle = 0
-        self.turnover = self.total = 0.0
-        self.monitor: LossMonitor | None = LossMonitor()
+    open: int = 0
+    at_risk: float = 0.0
 
-    def settled(self, loss: float, turnover: float, bets: int, negative: bool) -> None:
-        """Add a settled forecast."""
-        self.rounds += 1
-        self.bets += bets
-        self.negative += negative
-        self.turnover += turnover
-        self.total += loss
-        self.idle = 0 if turnover else self.idle + 1
-        if self.monitor is not None:
-            if -self.loss_range <= loss <= self.loss_range:
-                self.monitor.add(loss / self.loss_range)
-            else:  # somebody else's correction may go anywhere, and then there is nothing to watch by
-                self.monitor = None
+    def left(self, at_risk: float) -> Standing:
+        """With one open forecast less, on which so much was at risk."""
+        count = self[0] - 1
+        risk = max(0.0, self[1] - at_risk) if count else 0.0  # no rounding may be left over
+        return tuple.__new__(Standing, (count, risk))
 
-    def mean_loss_interval(self) -> Interval | None:
+
+class Totals(NamedTuple):
+    """Running totals of a book, or of a group's. Every method returns new ones.
+
+    `idle` counts the forecasts settled without a stake since the last with one; `negative` those with c < 0.
+    `watched` is what the confidence sequence of the mean loss remembers, in units of the loss range; None
+    once a loss was beyond that range, as with somebody else's correction.
+    """
+
+    rounds: int = 0
+    voided: int = 0
+    bets: int = 0
+    negative: int = 0
+    idle: int = 0
+    turnover: float = 0.0
+    total: float = 0.0
+    watched: Watched | None = Watched()
+
+    def settled(self, loss: float, turnover: float, bets: int, negative: bool, loss_range: float) -> Totals:
+        """With one more settled forecast; `loss_range` is the most that one can lose or win."""
+        rounds, voided, all_bets, negatives, idle, turned, total, watched = self
+        if watched is not None:
+            within = -loss_range <= loss <= loss_range
+            watched = watched.add(loss / loss_range) if within else None
+        idle = 0 if turnover else idle + 1
+        counts = (rounds + 1, voided, all_bets + bets, negatives + negative, idle)
+        return tuple.__new__(Totals, (*counts, turned + turnover, total + loss, watched))
+
+    def with_void(self) -> Totals:
+        """With one more voided forecast."""
+        return self._replace(voided=self.voided + 1)
+
+    def mean_loss_interval(self, loss_range: float) -> Interval | None:
         """Where the mean loss lies, at all times at once."""
-        if self.monitor is None:
+        if self.watched is None:
             return None
-        low, high = self.monitor.interval()
-        return Interval(self.loss_range * low, self.loss_range * high)
+        low, high = self.watched.interval(1.0, _ALPHA)
+        return Interval(loss_range * low, loss_range * high)
 
     def notes(self) -> list[str]:
-        """What somebody should know."""
-        found = []
+        """What a reader of the statement should know."""
+        notes = []
         if self.negative:
-            found.append(
-                f"{self.negative:,} forecasts had c < 0: opposite stakes on them earned money for nothing"
+            notes.append(
+                f"{self.negative:,} forecasts had c < 0: whoever staked both ways on them earned money for "
+                "nothing"
             )
         if self.idle >= _LONG and self.bets:
-            found.append(f"nobody has staked on the last {self.idle:,} forecasts: is c too wide to trade at?")
-        return found
+            notes.append(f"nobody has staked on the last {self.idle:,} forecasts: is c too wide to trade at?")
+        return notes
 
     def to_plain(self) -> dict[str, Any]:
         """As plain data."""
-        return {
-            "range": self.loss_range,
-            "counts": [self.rounds, self.voided, self.bets, self.negative, self.idle],
-            "sums": [self.turnover, self.total],
-            "monitor": None if self.monitor is None else self.monitor.state(),
-        }
+        watched = None if self.watched is None else plain_watched(self.watched)
+        return self._asdict() | {"watched": watched}
 
-    @classmethod
-    def from_plain(cls, saved: dict[str, Any]) -> Self:
-        """What `to_plain` was taken of, every number checked."""
-        made = cls(arguments.positive("range", saved["range"]))
-        counts = [arguments.whole("counts", n, least=0) for n in saved["counts"]]
-        made.rounds, made.voided, made.bets, made.negative, made.idle = counts
-        made.turnover, made.total = arguments.numbers("sums", saved["sums"]).tolist()
-        made.monitor = None if saved["monitor"] is None else LossMonitor.from_state(saved["monitor"])
-        return made
+
+def read_totals(saved: dict[str, Any]) -> Totals:
+    """Totals from plain data, every number checked."""
+    counts = [
+        arguments.whole(name, saved[name], least=0)
+        for name in ("rounds", "voided", "bets", "negative", "idle")
+    ]
+    turnover, total = arguments.numbers("totals", [saved["turnover"], saved["total"]]).tolist()
+    watched = None if saved["watched"] is None else read_watched(saved["watched"])
+    rounds, voided, bets, negative, idle = counts
+    return Totals(rounds, voided, bets, negative, idle, turnover, total, watched)

@@ -10,6 +10,15 @@ import numpy as np
 Name = str | int
 
 
+def read_name(argument: str, given: Any) -> Name:
+    """Read one name: text or a whole number."""
+    if type(given) is str or type(given) is int:
+        return given
+    if isinstance(given, bool) or not isinstance(given, (str, int, np.integer)):
+        raise TypeError(f"{argument} must be text or a whole number; got {given!r}")
+    return str(given) if isinstance(given, str) else int(given)
+
+
 def read_names(argument: str, given: Any) -> tuple[Name, ...]:
     """Read one name or several, each text or a whole number; None is none."""
     if given is None:

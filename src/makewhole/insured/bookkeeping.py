@@ -1,0 +1,458 @@
+"""The pure side of a forecaster: what each call changes, computed from its state, written into a patch."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from makewhole import arguments
+from makewhole.corrections import BookCorrection, Certificate, Proposal, Terms
+from makewhole.corrections._kernels import Rules, balance, publish, refine
+from makewhole.corrections.names import Name, read_name, read_names
+from makewhole.decisions import binary_forecast
+from makewhole.forecasters import Said
+from makewhole.insured.book import (
+    Exposure,
+    Id,
+    Line,
+    OpenForecast,
+    Scope,
+    Stake,
+    add,
+    add_sizes,
+    check_exposure,
+    no_exposure,
+    published,
+    room_of,
+)
+from makewhole.insured.certificates import (
+    GroupBounds,
+    base_bound,
+    certify,
+    certify_groups,
+    guarded,
+    late_bound,
+)
+from makewhole.insured.changes import (
+    EXPOSURE,
+    GROUPS,
+    NEXT,
+    REVISION,
+    STANDING,
+    TOTALS,
+    Key,
+    Lesson,
+    LineResult,
+    Payments,
+    Settlement,
+)
+from makewhole.insured.refusals import ConservationError, ForecastOpen, StakeRefused
+from makewhole.insured.totals import Standing, Totals
+
+# Reads a key of the state, as it is or as a batch in the making has it.
+Get = Callable[[Key], Any]
+Patch = dict[Key, Any]
+
+
+class Bookkeeping:
+    """The settings of a book, and every step as a pure function of its state.
+
+    A step reads the state by `get` and writes what it would change into `patch`; it changes nothing itself.
+    `InsuredForecaster` owns the state and makes patches true.
+
+    Parameters
+    ----------
+    terms
+        The cap, the range of ĉ, the mode, and whether stakes are one-sided.
+    rules
+        The corrections, one per line: a line is the event itself, or one of its classes.
+    classes
+        None for a binary event, else how many classes there are.
+    max_exposure, capital
+        As in `InsuredForecaster`.
+    teaches
+        Whether there is a base that learns from outcomes.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        rules: list[BookCorrection],
+        *,
+        classes: int | None = None,
+        max_exposure: float | None = None,
+        capital: float | None = None,
+        teaches: bool = False,
+    ) -> None:
+        self.terms, self.rules, self.one = terms, rules, rules[0]
+        self.classes, self.max_exposure, self.capital = classes, max_exposure, capital
+        self.teaches = teaches
+        self.max_stake, self.one_sided = terms.max_stake, terms.one_sided
+        self.grouped, self.apart = self.one.grouped, self.one.apart
+        self.publishing = Rules(terms.one_sided, terms.sound, self.one.integrates)
+        self.capped = max_exposure is not None
+        self.counts_room = capital is not None or self.one.line_bound(terms) is not None
+        # No forecast can lose or win more, with corrections that stay among their targets.
+        self.loss_range = len(rules) * terms.max_stake * (2.0 + terms.c_range[1] - terms.c_range[0])
+        self.counted = self.counts_room or self.capped
+        self.nothing_open = no_exposure(len(rules))
+        self.zero = self.nothing_open.staked
+        self.composed = self.one.over is not None
+        self.keys: list[list[Key]] = [[("memory", k, None)] for k in range(len(rules))]
+        self.serial = itertools.count(1)
+        self.dead = 0  # how many keys may have gone since the state was last swept
+        several = self.classes is not None or self.grouped or self.composed
+        self.plain = not several and not self.capped and self.capital is None
+
+    def begin(self) -> dict[Key, Any]:
+        """The state of an empty book."""
+        state: dict[Key, Any] = {NEXT: 0, REVISION: 0, TOTALS: Totals(), STANDING: Standing()}
+        if self.counted:
+            state[EXPOSURE] = self.nothing_open
+        for k, rule in enumerate(self.rules):
+            for part, memory in rule.memories().items():
+                state["memory", k, part] = copy.deepcopy(memory)
+                over = rule.over if part is None or not rule.apart else rule.of_group(part).over
+                if over is not None and (part is None or rule.apart):
+                    state["over", k, part] = over.blank()
+        if self.apart:
+            bounds = GroupBounds()
+            for name in self.one.all_groups or ():
+                bounds = bounds.begun(base_bound(self.answering(name), self.terms))
+            state[GROUPS] = bounds
+        return state
+
+    def certificate(self, get: Get, group: Name | None = None) -> Certificate:
+        """What can be lost at worst, in all or to a group."""
+        if self.apart and group is None:
+            made = certify_groups(self.one, self.terms, get(GROUPS), len(self.rules), self.max_exposure)
+        else:
+            scope = group if self.apart else None
+            exposure = get(("exposure", scope)) or self.nothing_open
+            made = certify(self.answering(scope), self.terms, exposure, self.max_exposure)
+        return made if self.capital is None or group is not None else guarded(made, self.capital)
+
+    # --- the steps ----------------------------------------------------------------------------------------
+
+    def open(
+        self, get: Get, patch: Patch, x: Any, said: Said, groups: tuple[Name, ...], id_: Any
+    ) -> OpenForecast:
+        """Publish a forecast for features `x`, of which the base has said this."""
+        serial = next(self.serial)
+        if id_ is None:
+            id_ = get(NEXT)
+            while get(("open", id_)) is not None:  # somebody's own id
+                id_ += 1
+            patch[NEXT] = id_ + 1
+        else:
+            id_ = read_name("id", id_)
+            if get(("open", id_)) is not None:
+                raise ForecastOpen(f"a forecast with the id {id_!r} is open: settle or void it first")
+        lines = self.quote(get, patch, said, groups)
+        if self.classes is None:
+            forecast = binary_forecast(lines[0][0], lines[0][1], id_, self.one_sided)
+        else:
+            forecast = published(lines, id_, self.classes, self.one_sided)
+        room, zero = None, self.zero
+        count, at_risk = get(STANDING)
+        patch[STANDING] = tuple.__new__(Standing, (count + 1, at_risk))
+        if self.counts_room:
+            room = room_of(lines, self.one_sided, self.max_stake)
+            patch[EXPOSURE] = get(EXPOSURE).entered(room, count + 1)
+        entry: OpenForecast = tuple.__new__(
+            OpenForecast, (forecast, serial, x, said[0], lines, groups, zero, zero, 0, room, None, 0.0)
+        )
+        if groups:
+            self._enter_groups(get, patch, entry)
+        patch["open", id_] = entry
+        patch[REVISION] = serial
+        return entry
+
+    def quote(self, get: Get, patch: Patch, said: Said, groups: tuple[Name, ...]) -> tuple[Line, ...]:
+        """Ask the corrections, and put what they say and what the base said together."""
+        least = 0.0 if self.capital is None else self._least(get, self.capital)
+        if self.classes is None:
+            (mu,), (width,) = said
+            return (self.line(get, patch, 0, mu, width, least, groups),)
+        parts = enumerate(zip(said.mus, said.widths, strict=True))
+        return tuple(self.line(get, patch, k, mu, width, least, groups) for k, (mu, width) in parts)
+
+    def line(
+        self,
+        get: Get,
+        patch: Patch,
+        k: int,
+        mu_hat: float,
+        width: float,
+        least: float,
+        groups: tuple[Name, ...],
+    ) -> Line:
+        """One line, of which the base says μ̂ and ĉ (`width`); `least` is the least c that can be afforded."""
+        rule = self.rules[k]
+        if self.grouped:
+            keys, memory = self.recall(get, k, groups)
+        else:
+            keys = self.keys[k]
+            memory = get(keys[0])
+        proposal, after = rule.proposed(memory)
+        if after is not memory:
+            self.remember(patch, rule, keys, after)
+        inner, refined = None, width
+        if self.composed:
+            inner = self._refinement(get, patch, rule, ("over", k, keys[0][2]))
+            refined = refine(width, inner.lam)
+        mu, c, origin = publish(mu_hat, refined, proposal.lam, self.publishing, least)
+        if c < 0 and self.classes is not None:  # negative prices are refused for classes
+            c = 0.0
+        return tuple.__new__(Line, (mu, c, origin, proposal, width, inner))
+
+    def _refinement(self, get: Get, patch: Patch, rule: BookCorrection, key: Key) -> Proposal:
+        """What the correction that a reserve is over proposes."""
+        over: Any = rule.over
+        before = self.recall_over(get, rule, key)
+        inner, moved = over.proposed(before)
+        if moved is not before:
+            patch[key] = moved
+        proposal: Proposal = inner
+        return proposal
+
+    def recall(self, get: Get, k: int, groups: tuple[Name, ...]) -> tuple[list[Key], Any]:
+        """What a line's correction has learned for these groups, and the keys it is kept under."""
+        if not self.grouped:
+            return self.keys[k], get(self.keys[k][0])
+        rule = self.rules[k]
+        keys: list[Key] = [("memory", k, part) for part in rule.parts(groups)]
+        memories = [get(key) for key in keys]
+        return keys, rule.gather([rule.blank() if memory is None else memory for memory in memories])
+
+    @staticmethod
+    def recall_over(get: Get, rule: BookCorrection, key: Key) -> Any:
+        """What the correction that a reserve is over has learned."""
+        memory = get(key)
+        return rule.over.blank() if memory is None and rule.over is not None else memory
+
+    def remember(self, patch: Patch, rule: BookCorrection, keys: list[Key], memory: Any) -> None:
+        """Write down what a line has learned."""
+        if not self.grouped:
+            patch[keys[0]] = memory
+        else:
+            patch.update(zip(keys, rule.scatter(memory), strict=True))
+
+    def _enter_groups(self, get: Get, patch: Patch, entry: OpenForecast) -> None:
+        """Count a new forecast in its groups' books."""
+        for name in entry.groups:
+            before = get(("standing", name))
+            count, at_risk = before or Standing()
+            patch["standing", name] = Standing(count + 1, at_risk)
+            if before is None:
+                patch["totals", name] = Totals()
+            if self.counted:
+                exposure = get(("exposure", name)) or self.nothing_open
+                wider = exposure.entered(entry.room, count + 1)
+                patch["exposure", name] = wider
+                if self.apart:
+                    self._widen(get, patch, name, None if before is None else exposure, wider)
+
+    def _widen(self, get: Get, patch: Patch, name: Name, before: Exposure | None, after: Exposure) -> None:
+        """Keep the bound over all groups, which have books of their own, up to date."""
+        bounds: GroupBounds = get(GROUPS)
+        rules = self.answering(name)
+        if before is None and self.one.all_groups is None:
+            bounds = bounds.begun(base_bound(rules, self.terms))
+        was = late_bound(rules, self.terms, before or self.nothing_open)
+        bounds = bounds.later(was, late_bound(rules, self.terms, after))
+        patch[GROUPS] = bounds
+
+    def take(self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Id | None) -> int:
+        """Take a stake, if the caps leave room for it."""
+        name = None if by is None else read_name("by", by)
+        amounts = self.accepted(open_.grosses, stake)
+        if self.max_exposure is not None:
+            self._check_exposure(get, open_, amounts, self.max_exposure)
+        after = open_.with_stake(amounts, capped=self.capped)
+        more_risk = after.at_risk - open_.at_risk
+        for key in _keys("standing", open_.groups):
+            count, at_risk = get(key)
+            patch[key] = tuple.__new__(Standing, (count, at_risk + more_risk))
+        if self.capped:
+            for key in _keys("exposure", open_.groups):
+                patch[key] = get(key).restaked(open_, after)
+        id_, place = open_.forecast.id, open_.bets
+        patch["open", id_] = after
+        patch["stake", id_, place] = tuple.__new__(Stake, (amounts, name))
+        patch[REVISION] = next(self.serial)
+        return place
+
+    def close(
+        self,
+        get: Get,
+        patch: Patch,
+        open_: OpenForecast,
+        outcome: Any,
+        stake: Any,
+        by: Id | None,
+    ) -> Settlement:
+        """Settle a forecast: who receives what, what is lost, and what is learned."""
+        y = arguments.outcome(outcome, self.classes)
+        id_: Any = open_.forecast.id
+        stakes = [get(("stake", id_, n)) for n in range(open_.bets)] if open_.bets else []
+        nets, grosses = open_.nets, open_.grosses
+        if stake is not None:
+            name = None if by is None else read_name("by", by)
+            amounts = self.accepted(grosses, stake)
+            if self.max_exposure is not None:
+                self._check_exposure(get, open_, amounts, self.max_exposure)
+            stakes.append((amounts, name))
+            nets, grosses = add(nets, amounts), add_sizes(grosses, amounts)
+        results: tuple[LineResult, ...]
+        if self.classes is None:
+            mu, c, origin = open_.lines[0][:3]
+            result = balance(mu, c, origin, float(y), nets[0], grosses[0], self.max_stake)
+            loss, turnover, error = result[0], grosses[0], y - mu
+            payments = Payments([b * error - abs(b) * c for (b,), _ in stakes])
+            results, negative = (tuple.__new__(LineResult, result),), c < 0
+        else:
+            results = self._line_results(open_.lines, y, nets, grosses)
+            payments = Payments([self._payment(open_.lines, y, amounts) for amounts, _ in stakes])
+            loss, turnover = sum([result[0] for result in results]), sum(grosses)
+            negative = False  # negative prices are refused for classes
+        if not abs(sum(payments) - loss) <= 1e-9 * (turnover + abs(loss)) + 1e-300:
+            raise ConservationError(f"payments add up to {sum(payments)!r}, the loss is {loss!r}")
+        if turnover:
+            self._learn(get, patch, open_, results)
+        for key in _keys("totals", open_.groups):
+            patch[key] = get(key).settled(loss, turnover, len(stakes), negative, self.loss_range)
+        self._leave(get, patch, open_, tuple([result[0] for result in results]) if self.capped else None)
+        for place, (_, name) in enumerate(stakes):
+            if name is not None:
+                payments.by = {**payments.by, name: payments.by.get(name, 0.0) + payments[place]}
+        lesson = self._lesson(open_, y, nets, grosses) if self.teaches else None
+        return tuple.__new__(
+            Settlement, (get(REVISION), patch, id_, y, payments, loss, turnover, results, lesson)
+        )
+
+    def _line_results(
+        self, lines: tuple[Line, ...], y: int, nets: tuple[float, ...], grosses: tuple[float, ...]
+    ) -> tuple[LineResult, ...]:
+        """Of every class: its loss, its target and its weight."""
+        results = []
+        for k, (mu, c, origin, *_) in enumerate(lines):
+            result = balance(mu, c, origin, float(y == k), nets[k], grosses[k], self.max_stake)
+            results.append(LineResult(*result))
+        return tuple(results)
+
+    @staticmethod
+    def _payment(lines: tuple[Line, ...], y: int, amounts: tuple[float, ...]) -> float:
+        """What a stake on classes receives."""
+        paid = 0.0
+        for k, line in enumerate(lines):
+            paid += amounts[k] * (float(y == k) - line.mu) - abs(amounts[k]) * line.c
+        return paid
+
+    def _learn(self, get: Get, patch: Patch, open_: OpenForecast, results: tuple[LineResult, ...]) -> None:
+        """Every line's correction learns what happened; one below it, from its own target, z − ĉ."""
+        for k, (_, target, weight) in enumerate(results):
+            if not weight:
+                continue
+            rule, line = self.rules[k], open_.lines[k]
+            if not self.grouped:
+                key = self.keys[k][0]
+                patch[key] = rule.learned(get(key), line.proposal, target, weight)
+            else:
+                keys, memory = self.recall(get, k, open_.groups)
+                self.remember(patch, rule, keys, rule.learned(memory, line.proposal, target, weight))
+                key = keys[0]
+            if rule.over is not None and line.inner is not None:
+                key = ("over", k, key[2])
+                before = self.recall_over(get, rule, key)
+                own = target + line.origin - line.c_hat
+                patch[key] = rule.over.learned(before, line.inner, own, weight)
+
+    def call_off(self, get: Get, patch: Patch, open_: OpenForecast) -> None:
+        """Void a forecast."""
+        for key in _keys("totals", open_.groups):
+            patch[key] = get(key).with_void()
+        self._leave(get, patch, open_, None)
+
+    def _leave(self, get: Get, patch: Patch, open_: OpenForecast, lost: tuple[float, ...] | None) -> None:
+        """Take a forecast and its stakes out of the book."""
+        for key in _keys("standing", open_.groups):
+            patch[key] = get(key).left(open_.at_risk)
+        if self.counted:
+            for key in _keys("exposure", open_.groups):
+                patch[key] = get(key).left(open_, lost, patch["standing", key[1]].open)
+        id_ = open_.forecast.id
+        patch["open", id_] = None
+        for n in range(open_.bets):
+            patch["stake", id_, n] = None
+        patch[REVISION] = next(self.serial)
+
+    def _lesson(
+        self, open_: OpenForecast, y: int, nets: tuple[float, ...], grosses: tuple[float, ...]
+    ) -> Lesson:
+        cap = self.max_stake
+        if self.classes is None:
+            return tuple.__new__(Lesson, (open_.x, y, open_.said[0], nets[0] / cap, grosses[0] / cap))
+        said, net, gross = np.array(open_.said), np.array(nets) / cap, np.array(grosses) / cap
+        return Lesson(open_.x, y, said, net, gross)
+
+    # --- what is asked of the arguments -------------------------------------------------------------------
+
+    def named(self, groups: Any) -> tuple[Name, ...]:
+        """The groups of a forecast, valid."""
+        if groups is None and not self.grouped:
+            return ()
+        return self.one.check_groups(read_names("groups", groups) if self.grouped else groups)
+
+    def answering(self, group: Name | None) -> list[BookCorrection]:
+        """The corrections, one per line, that answer for a group's books."""
+        return self.rules if group is None else [rule.of_group(group) for rule in self.rules]
+
+    def _least(self, get: Get, capital: float) -> float:
+        """The least c (one-sided: ask) at which a forecast cannot lose more than is left of the capital."""
+        left: float = capital - get(TOTALS).total - sum(get(EXPOSURE).potential)
+        left = max(0.0, left - 1e-12 * self.max_stake) / len(self.rules)  # rounding must not pass it
+        return 1.0 - left / self.max_stake if self.one_sided else 0.5 - left / (2 * self.max_stake)
+
+    def _check_exposure(self, get: Get, open_: OpenForecast, amounts: tuple[float, ...], most: float) -> None:
+        scopes = []
+        for name in (None, *open_.groups):
+            bounds = [rule.line_bound(self.terms) for rule in self.answering(name)]
+            known = [bound + most for bound in bounds if bound is not None]
+            bounded = len(known) == len(bounds) and not (self.apart and name is None)
+            scopes.append(
+                Scope(get(("exposure", name)) or self.nothing_open, tuple(known) if bounded else None)
+            )
+        check_exposure(open_, amounts, scopes, most, self.max_stake)
+
+    def accepted(self, grosses: tuple[float, ...], stake: Any) -> tuple[float, ...]:
+        """The stake as one number per line, if it is taken on top of what is there."""
+        if type(stake) is float and self.classes is None:
+            size = grosses[0] + abs(stake)
+            if size <= self.max_stake and not (self.one_sided and stake < 0):
+                return (stake,)
+        array = arguments.numbers("stake", stake)
+        shape = () if self.classes is None else (self.classes,)
+        if array.shape != shape:
+            raise ValueError(f"stake must have shape {shape}; got {array.shape}")
+        amounts = tuple(np.atleast_1d(array).tolist())
+        for k, b in enumerate(amounts):
+            if self.one_sided and b < 0:
+                raise StakeRefused(f"stakes must not be negative on a one-sided forecast; got {b}", 0.0)
+            if grosses[k] + abs(b) > self.max_stake:
+                left, where = self.max_stake - grosses[k], f" on class {k}" if self.classes else ""
+                message = f"stake {b}{where} is over the cap of {self.max_stake} per forecast: {left} is left"
+                raise StakeRefused(message, left)
+        return amounts
+
+
+_EVERYONES = {"totals": [TOTALS], "exposure": [EXPOSURE], "standing": [STANDING]}
+
+
+def _keys(kind: str, groups: tuple[Name, ...]) -> list[Key]:
+    """The keys of everyone's and of every group's."""
+    return _EVERYONES[kind] + [(kind, name) for name in groups] if groups else _EVERYONES[kind]

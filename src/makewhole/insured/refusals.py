@@ -1,0 +1,52 @@
+"""What an insured forecaster refuses, and the one error that must never happen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Refusal(Exception):  # noqa: N818 - a refusal is expected, not an error
+    """Something that is not done, for a reason the caller may well have expected; nothing has changed."""
+
+
+class StakeRefused(Refusal):
+    """A stake over a cap, or of the wrong sign; `limit` is how much of its kind that cap leaves.
+
+    Another cap may leave less: the next refusal says so.
+    """
+
+    def __init__(self, message: str, limit: Any) -> None:
+        super().__init__(message)
+        self.limit = limit
+
+
+class ForecastClosed(Refusal):
+    """The forecast has been settled or voided before."""
+
+
+class ForecastOpen(Refusal):
+    """The id belongs to a forecast that is open: settle or void it first, or choose another id."""
+
+
+class UnknownForecast(Refusal):
+    """No open forecast has this id: it was never made here, or was settled or voided before."""
+
+
+class ChangeRefused(Refusal):
+    """The forecaster has changed since this change was planned: plan it again."""
+
+
+class ConservationError(RuntimeError):
+    """The payments do not add up to the forecaster's loss: a bug, raised before anything is booked."""
+
+
+class TeachingError(RuntimeError):
+    """The forecast was settled, and then its base failed to learn from the outcome.
+
+    `payments` is what `settle` would have returned (`settle_many`: the payments of every forecast, by id).
+    Settling is not undone and must not be repeated. The base's own error is the `__cause__`.
+    """
+
+    def __init__(self, message: str, payments: Any) -> None:
+        super().__init__(message)
+        self.payments = payments
