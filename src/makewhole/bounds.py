@@ -7,7 +7,8 @@ exp(−n·KL(m ‖ p)), where KL(m ‖ p) = m·ln(m/p) + (1−m)·ln((1−m)/(1�
 The bounds do not cover outcomes whose probabilities depend on earlier outcomes; `makewhole.insured.monitor`
 does.
 
-Reference: Hoeffding (1963), "Probability inequalities for sums of bounded random variables", Theorems 1 and 2.
+Reference: Hoeffding (1963), "Probability inequalities for sums of bounded random variables", Theorems 1
+and 2.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def divergence(mean: Any, p: Any) -> Floats:
 
 
 def tail(mean: Any, p: Any, rows: Any) -> Floats:
-    """An upper bound on the chance that `rows` outcomes average at least as far from p as `mean`, on its side.
+    """An upper bound on the chance that `rows` outcomes average as far from p as `mean`, or farther.
 
     The bound is exp(−rows·KL(mean ‖ p)) (Theorem 1).
     """
