@@ -1,4 +1,4 @@
-"""What somebody hostile tried with audits: a c refuted by a hair, weights of 0, names that look alike."""
+"""Unusual input to audits: weights of 0, names that look alike, decimals, chunks, numbers as objects."""
 
 import math
 from decimal import Decimal
@@ -121,5 +121,5 @@ def test_what_would_drown_in_rounding_or_memory_is_refused(options: Any, message
 def test_decimals_and_record_batches_are_read() -> None:
     prices = pd.DataFrame({"mu": 0.5, "y": [1, 0], "b": [Decimal("2.00"), Decimal("-1.50")]})
     assert mw.audit(prices, stake="b").staked == pytest.approx(3.5)
-    with pytest.raises(TypeError, match="frame must be a dataframe that narwhals knows; got RecordBatch"):
+    with pytest.raises(TypeError, match=r"frame must be a dataframe .* got a RecordBatch of shape"):
         mw.audit(pa.record_batch({"mu": [0.5], "y": [1]}))

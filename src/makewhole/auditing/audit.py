@@ -29,6 +29,7 @@ from makewhole.auditing.cells import (
     join_scores,
     tabulate_cells,
 )
+from makewhole.auditing.describing import describe
 from makewhole.auditing.groupings import EVERYONE, Group, read_groupings
 from makewhole.auditing.report import AuditReport
 from makewhole.auditing.sums import Columns, GroupedSums
@@ -211,27 +212,29 @@ def _read_settings(bins: Any, confidence: Any, max_groups: Any, c: Any) -> _Sett
         return _Settings(bins, level, most, "0")
     if isinstance(c, (str, Sequence)):
         return _Settings(bins, level, most, f"column {c}")
-    return _Settings(bins, level, most, f"{arguments.scalar('c', c):g}")
+    return _Settings(bins, level, most, f"{_read_c(c):g}")
 
 
 def _name_columns(mu: Any, outcome: Any, c: Any, stake: Any, weight: Any) -> list[Columns]:
     """Return the columns that each class needs; a binary event is one class."""
     for name, column in {"outcome": outcome, "weight": weight}.items():
         if not isinstance(column, str) and not (name == "weight" and column is None):
-            raise TypeError(f"{name} must be the name of a column; got {tables.describe(column)}")
+            raise TypeError(f"{name} must be the name of a column; got {describe(column)}")
     several = isinstance(mu, (list, tuple))
     if not isinstance(mu, str) and not (several and len(mu) > 1 and all(isinstance(m, str) for m in mu)):
         raise TypeError(
             "mu must be the name of a column, or a list of at least two names, one per class; got "
-            f"{tables.describe(mu)}"
+            f"{describe(mu)}"
         )
     names = list(mu) if several else [mu]
     widths = list(c) if isinstance(c, (list, tuple)) else [c] * len(names)
     stakes = list(stake) if isinstance(stake, (list, tuple)) else [stake] * len(names)
     if len(widths) != len(names) or len(stakes) != len(names) or (several and isinstance(stake, str)):
-        raise ValueError(f"c and stake must be one per class, {len(names)} of them; got {c!r}, {stake!r}")
+        raise ValueError(
+            f"c and stake must be one per class, {len(names)} of them; got {describe(c)}, {describe(stake)}"
+        )
     if any(not isinstance(one, str) for one in stakes if one is not None):
-        raise TypeError(f"stake must be the name of a column; got {tables.describe(stake)}")
+        raise TypeError(f"stake must be the name of a column; got {describe(stake)}")
     parts = zip(names, [_read_c(one) for one in widths], stakes, strict=True)
     if not several:
         return [Columns(name, outcome, width, staked, weight) for name, width, staked in parts]
@@ -250,6 +253,8 @@ def _read_c(c: Any) -> str | float:
     """Return the name of the column of c, or the number that c is."""
     if c is None or isinstance(c, str):
         return 0.0 if c is None else c
+    if np.ndim(c):
+        raise TypeError(f"c must be a number or the name of a column; got {describe(c)}")
     width = arguments.scalar("c", c)
     if not 0 <= width <= 1:
         hint = " (a percentage? divide by 100)" if width > 1 else ""

@@ -121,8 +121,10 @@ def bound_gaps(means: Means, confidence: float) -> GapBounds:
     The first bound is Chernoff's. Divided by the largest weight, w·y lies in [0, 1]; its mean is m·share,
     where m is the mean outcome. So p lies where n·KL(m·share ‖ p·share) <= ln(1/risk). Where rows weigh
     differently there is a second bound, Hoeffding's: |m − p| <= spread·√(ln(1/risk) / 2). The narrower of the
-    two is taken on each side. (Where all weights are equal the first is always the narrower, and has all the
-    risk.)
+    two is taken on each side. Where all weights are equal the first is always the narrower, and has all the
+    risk.
+
+    Dividing the risk between two bounds is on the safe side: both are thresholds of the same mean m.
     """
     full, share, ways = means.full, means.share, means.ways
     risk = (1 - confidence) / (2 * means.cells * ways)

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-_EXPECTED = "groups must be columns or a mapping from names to predicates"
+from makewhole.auditing.describing import describe
+
+_EXPECTED = "groups must be names of columns, or a mapping from names to columns and predicates"
 
 
 @dataclass(frozen=True)
@@ -51,14 +53,14 @@ def read_groupings(groups: Any) -> list[Grouping]:
     if isinstance(groups, (str, Mapping)):
         groups = [groups]
     if not isinstance(groups, Sequence):
-        raise TypeError(f"{_EXPECTED}; got {groups!r}")
+        raise TypeError(f"{_EXPECTED}; got {describe(groups)}")
     groupings: list[Grouping] = []
     for group in groups:
         if isinstance(group, str):
             groupings.append(Grouping(group, column=group))
             continue
         if not isinstance(group, Mapping):
-            raise TypeError(f"{_EXPECTED}; got {group!r}")
+            raise TypeError(f"{_EXPECTED}; got {describe(group)}")
         for name, rule in group.items():
             if isinstance(rule, str):
                 groupings.append(Grouping(str(name), column=rule))
@@ -67,7 +69,7 @@ def read_groupings(groups: Any) -> list[Grouping]:
             else:
                 raise TypeError(
                     f"groups[{name!r}] must be a column or a narwhals expression, such as "
-                    f"nw.col('distance') > 1000; got {rule!r}"
+                    f"nw.col('distance') > 1000; got {describe(rule)}"
                 )
     _check_names([grouping.name for grouping in groupings])
     return groupings

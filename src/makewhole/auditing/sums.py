@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from makewhole.arguments import SUM_TOLERANCE, Floats
+from makewhole.auditing.describing import describe
 from makewhole.auditing.groupings import Grouping
 from makewhole.frames import open_native
 
@@ -95,15 +96,6 @@ def open_frame(frame: Any) -> Any:
             f"{describe(frame)}. Put probabilities and outcomes into columns and name them: "
             'mw.audit(pandas.DataFrame({"p": p, "y": y}), mu="p", outcome="y")'
         ) from None
-
-
-def describe(value: Any) -> str:
-    """Say in a few words what a caller has passed: arrays by type and shape, all else as Python shows it."""
-    shape = getattr(value, "shape", None)
-    if isinstance(shape, tuple) and shape:
-        return f"{type(value).__name__} of shape {shape}"
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{type(value).__name__} {shown[:59]}…"
 
 
 def make_lazy(frame: Any) -> Any:
