@@ -256,8 +256,8 @@ def test_a_hundred_thousand_groups_are_capped_with_a_warning_that_says_what_was_
 @pytest.mark.parametrize(
     ("change", "options", "error", "message"),
     [
-        (lambda t: t[:0], {}, ValueError, "frame must have rows with all numbers; got an empty one"),
-        (lambda t: t.assign(mu=math.nan), {}, ValueError, "got 50 rows, each with a gap"),
+        (lambda t: t[:0], {}, ValueError, "frame must have a row with all numbers; got no rows"),
+        (lambda t: t.assign(mu=math.nan), {}, ValueError, "got 50 rows, each with a missing number"),
         (lambda t: t.assign(y=2), {}, ValueError, "outcome='y' must be 0 or 1; got 2"),
         (lambda t: t.assign(y=0.5), {}, ValueError, r"a tie\? undecided=0.5"),
         (lambda t: t.assign(mu=45.0), {}, ValueError, r"must lie in \[0, 1\]; got 45 \(a percentage"),
@@ -295,7 +295,7 @@ def test_a_hundred_thousand_groups_are_capped_with_a_warning_that_says_what_was_
             ValueError,
             "every entry of groups must have a name of its own; got 'g' twice",
         ),
-        (lambda t: t.assign(w=0.0), dict(weight="w"), ValueError, "got 50 rows, each with a gap"),
+        (lambda t: t.assign(w=0.0), dict(weight="w"), ValueError, "got 50 rows, each with a missing number"),
         (lambda t: t, dict(mu=["mu", "mu"]), ValueError, r"the sum of mu=\['mu', 'mu'\] must be 1"),
         (lambda t: t, dict(mu=["mu", "q"], stake="y"), ValueError, "must be one per class, 2 of them"),
         (
@@ -314,14 +314,15 @@ def test_bad_input_is_named(change: Any, options: Any, error: Any, message: str)
         mw.audit(change(table), **options)
 
 
-ARRAY = np.linspace(0, 1, 50)
+ARRAY: Any = np.linspace(0, 1, 50)
+PAIR: Any = [0.5, 0.5]
 
 
 @pytest.mark.parametrize(
     ("call", "named", "given"),
     [
         (lambda t: mw.audit(ARRAY, ARRAY), "frame must be a dataframe", r"a ndarray of shape \(50,\)"),
-        (lambda t: mw.audit([1, 2], [0.5, 0.5]), "frame must be a dataframe", r"\[1, 2\]"),
+        (lambda t: mw.audit([1, 2], PAIR), "frame must be a dataframe", r"\[1, 2\]"),
         (lambda t: mw.audit(ARRAY.tolist()), "frame must be a dataframe", "a list of 50"),
         (lambda t: mw.audit({"mu": ARRAY, "y": ARRAY}), "frame must be a dataframe", "a dict of 2"),
         (lambda t: mw.audit(t["mu"]), "frame must be a dataframe", r"a Series of shape \(50,\)"),

@@ -155,10 +155,7 @@ def audit(
     ]
     sums = [_arrange(results) for results in queried]
     if not sums[0].rows:
-        raise ValueError(
-            "frame must have rows with all numbers; got "
-            + (f"{sums[0].missing:,} rows, each with a gap" if sums[0].missing else "an empty one")
-        )
+        raise ValueError(f"frame must have a row with all numbers; got {_left_out(sums[0].missing)}")
     notes = _merged_notes(queried, settings.max_groups)
     for note in notes:
         warnings.warn(note, stacklevel=2)
@@ -302,6 +299,11 @@ def _fold(name: str, matrix: Floats) -> Floats:
         return np.zeros(matrix.shape[1])
     folded: Floats = matrix.max(axis=0) if name == "heaviest" else matrix.sum(axis=0)
     return folded
+
+
+def _left_out(rows: int) -> str:
+    why = "each with a missing number, an undecided outcome or weight 0"
+    return f"{rows:,} rows, {why}" if rows else "no rows"
 
 
 def _merged_notes(queried: list[list[GroupedSums]], most: int) -> list[str]:
