@@ -4,6 +4,7 @@ import math
 from decimal import Decimal
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -103,6 +104,13 @@ def test_groups_whose_rows_are_all_left_out_do_not_count() -> None:
     report = mw.audit(table, groups="g", max_groups=2)
     assert report.notes == ()
     assert set(report.groups["g"]) == {"a", "b"}
+
+
+def test_a_predicates_group_is_kept_however_few_groups_are_allowed() -> None:
+    table = table_of(300, 11)
+    report = mw.audit(table, groups={"high": nw.col("mu") > 0.9}, max_groups=1)
+    assert report.notes == ()
+    assert report.groups["high"]["yes"].rows == int((table["mu"] > 0.9).sum())
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,8 @@ def query_sums(
         if not results and values["bad"].sum():
             _refuse_wrong(frame, columns)
         labels = [_labels(rows[key]) for key in by]
-        results.append(_tabulate(query, labels, values, bins, most if len(query) == 1 else None))
+        by_column = bool(query) and query[0].column is not None
+        results.append(_tabulate(query, labels, values, bins, most if by_column else None))
     return results
 
 
