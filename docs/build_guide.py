@@ -1,4 +1,4 @@
-"""Run every block of docs/stand-behind.md, and write down what it prints: part of `make figures`."""
+"""Run every block of docs/stand-behind.md, and put what it prints under it. `make figures` runs this."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BLOCK = re.compile(r"```python\n(?P<code>.*?)```(?P<between>\s*)(```text\n.*?``
 
 
 def run(page: str) -> tuple[str, dict[str, Any]]:
-    """The page with every block's output in the text block that follows it; and what the blocks defined."""
+    """Return the page with the output of each block in the text block after it, and the names they define."""
     names: dict[str, Any] = {}
 
     def filled(match: re.Match[str]) -> str:
@@ -32,7 +32,7 @@ def run(page: str) -> tuple[str, dict[str, Any]]:
 
 
 def main() -> None:
-    """Rewrite the page and its figure."""
+    """Rewrite the page, and draw its figure."""
     page, names = run(PAGE.read_text())
     PAGE.write_text(page)
     figure = Figure(figsize=(11, 6.0), layout="constrained")

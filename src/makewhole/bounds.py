@@ -1,11 +1,14 @@
-"""Bounds on a mean of outcomes that hold at every count, one row or a billion: Chernoff and Hoeffding's.
+"""Bounds on the mean of independent outcomes, after Chernoff and Hoeffding. They hold for any number of rows.
 
-For independent outcomes in [0, 1], of whatever probabilities, with mean p: the chance that their average over
-n rows is as far as m above p (or below) is at most exp(−n·KL(m ‖ p)), with
-KL(m ‖ p) = m·ln(m/p) + (1−m)·ln((1−m)/(1−p)).
+Take n independent outcomes in [0, 1]. Their probabilities may all differ; p is the mean of them. Let m be the
+average of the outcomes. The chance that the average comes out as far above p as m, or farther, is at most
+exp(−n·KL(m ‖ p)), where KL(m ‖ p) = m·ln(m/p) + (1−m)·ln((1−m)/(1−p)). The same holds below p.
 
-Reference: Hoeffding (1963), "Probability inequalities for sums of bounded random variables", Theorems 1 and
-2. Outcomes whose probabilities depend on earlier outcomes are not covered: for those see `makewhole.monitor`.
+The bounds do not cover outcomes whose probabilities depend on earlier outcomes; `makewhole.insured.monitor`
+does.
+
+Reference: Hoeffding (1963), "Probability inequalities for sums of bounded random variables", Theorems 1
+and 2.
 """
 
 from __future__ import annotations
@@ -16,41 +19,49 @@ import numpy as np
 
 from makewhole.arguments import Floats
 
-# Halvings of [0, 1]: the last is below one part in 10¹⁵.
+# How often [0, 1] is halved in the search for an end: the last step is below one part in 10¹⁵.
 _HALVINGS = 50
 
 
 def divergence(mean: Any, p: Any) -> Floats:
-    """KL(mean ‖ p), infinite where p makes the mean impossible."""
+    """The Kullback-Leibler divergence KL(mean ‖ p); infinite where `mean` is impossible under p (0 or 1)."""
     mean, p = np.broadcast_arrays(np.asarray(mean, np.float64), np.asarray(p, np.float64))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         happened = np.where(mean > 0, mean * np.log(mean / p), 0.0)
         not_happened = np.where(mean < 1, (1 - mean) * np.log((1 - mean) / (1 - p)), 0.0)
-    found: Floats = np.maximum(happened + not_happened, 0.0)
-    return found
+    sums: Floats = np.maximum(happened + not_happened, 0.0)
+    return sums
 
 
 def tail(mean: Any, p: Any, rows: Any) -> Floats:
-    """The chance, at most, of an average as far from p as `mean`, on its side."""
-    found: Floats = np.exp(-np.asarray(rows, np.float64) * divergence(mean, p))
-    return found
+    """An upper bound on the chance that `rows` outcomes average as far from p as `mean`, or farther.
+
+    The bound is exp(−rows·KL(mean ‖ p)) (Theorem 1).
+    """
+    chance: Floats = np.exp(-np.asarray(rows, np.float64) * divergence(mean, p))
+    return chance
 
 
 def weighted_tail(gap: Any, spread: Any) -> Floats:
-    """The same for a weighted average, as far as `gap` from its mean; `spread` is √Σw² / Σw (Theorem 2)."""
+    """An upper bound on the chance that a weighted average lies at least `gap` above its mean (or below).
+
+    `spread` is √Σw² / Σw, where w are the weights. The bound is exp(−2·(gap / spread)²) (Theorem 2).
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Floats = np.exp(-2 * (np.asarray(gap) / np.where(np.asarray(spread) > 0, spread, 1.0)) ** 2)
-    return found
+        chance: Floats = np.exp(-2 * (np.asarray(gap) / np.where(np.asarray(spread) > 0, spread, 1.0)) ** 2)
+    return chance
 
 
 def weighted_reach(spread: Any, risk: Any) -> Floats:
-    """How far a weighted average may be from its mean, but for a chance of `risk`."""
-    found: Floats = np.asarray(spread) * np.sqrt(-np.log(risk) / 2)
-    return found
+    """The gap at which `weighted_tail` equals `risk`: spread·√(ln(1/risk) / 2)."""
+    reach: Floats = np.asarray(spread) * np.sqrt(-np.log(risk) / 2)
+    return reach
 
 
 def interval(mean: Floats, rows: Floats, risk: Any) -> tuple[Floats, Floats]:
-    """Where p lies: each of the two ends is wrong with a chance of at most `risk`.
+    """The interval (low, high) in which p lies, given that `rows` outcomes average `mean`.
+
+    Each of its two ends is wrong with a chance of at most `risk`. The ends are where `tail` equals `risk`.
 
     Examples
     --------
@@ -68,6 +79,6 @@ def interval(mean: Floats, rows: Floats, risk: Any) -> tuple[Floats, Floats]:
             middle = (outside + inside) / 2
             fits = divergence(mean, middle) <= most
             inside, outside = np.where(fits, middle, inside), np.where(fits, outside, middle)
-        # `outside` is not ruled out by rounding: the end errs, if at all, on the wide side.
+        # Return `outside`, not `inside`: rounding then makes the interval wider, never narrower.
         ends.append(outside)
     return ends[0], ends[1]

@@ -1,4 +1,8 @@
-"""One self-contained HTML page, of a study or an audit: nothing to load, nothing to click away."""
+"""Build HTML: whole pages, tables, pictures, and fragments for notebooks.
+
+Everything a page needs is inside it: the style, and the pictures as data. Nothing is loaded from elsewhere.
+This module knows only HTML; what a report says is written where the report is.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +37,36 @@ pre { background: #f6f6f6; padding: 0.8rem; overflow-x: auto; }
 _HEAD = "<meta charset='utf-8'><meta name='viewport' content='width=device-width, initial-scale=1'>"
 _COLUMNS = ("claim", "where", "verdict", "numbers (in brackets: 95 % over seeds)")
 
+# A notebook has a style of its own, light or dark: a fragment sets only what it needs, on each element.
+_BLOCK = "style='max-width: 60rem; line-height: 1.4; overflow-x: auto'"
+_TABLE = "style='border-collapse: collapse; margin: 0.4rem 0'"
+_TEXT = "style='text-align: left; vertical-align: top; padding: 0.15rem 0.8rem 0.15rem 0'"
+_NUMBER = "style='text-align: right; padding: 0.15rem 0.8rem 0.15rem 0; font-variant-numeric: tabular-nums'"
+
 
 class Finding(NamedTuple):
-    """A row of the table: what was claimed, where, the verdict, and the numbers."""
+    """A row of a study's table: what was claimed, where, the verdict, and the numbers."""
 
     text: str
     where: str
     verdict: str
     numbers: str
+
+
+class Picture(NamedTuple):
+    """A PNG for a page: its name (the link to it), its caption and its bytes."""
+
+    name: str
+    caption: str
+    png: bytes
+
+
+class Table(NamedTuple):
+    """A table for a fragment, all of it plain text: a caption, the heads of its columns, and its rows."""
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
 
 
 def render(
@@ -51,7 +77,10 @@ def render(
     *,
     partial: str = "",
 ) -> str:
-    """A study's page; `figures` gives, by name, a caption and a PNG to embed."""
+    """Build a study's page; `figures` gives, by name, a caption and the PNG file to embed.
+
+    `partial` says, where results are partial, what is missing.
+    """
     e = html.escape
     rows = [
         f"<tr><td>{e(f.text)}</td><td>{e(f.where)}</td><td class='{e(f.verdict)}'>{e(f.verdict)}</td>"
@@ -67,8 +96,57 @@ def render(
     )
 
 
+def fragment(
+    title: str,
+    rows: Sequence[tuple[str, str]],
+    notes: Sequence[str] = (),
+    tables: Sequence[Table] = (),
+) -> str:
+    """Build a piece of HTML for a notebook: what an object's `_repr_html_` returns.
+
+    Parameters
+    ----------
+    title
+        The first line, in bold.
+    rows
+        Pairs (label, value), shown as a table with two columns.
+    notes
+        Sentences under the tables.
+    tables
+        Further tables, each with a caption. Their first column is text, the others are numbers.
+
+    All arguments are plain text, and are escaped.
+
+    Examples
+    --------
+    >>> from makewhole import pages
+    >>> "<b>a &lt; b</b>" in pages.fragment("a < b", [("rows", "100")], notes=["two rows were left out"])
+    True
+    """
+    e = html.escape
+    lines = [f"<tr><th {_TEXT}>{e(label)}</th><td {_TEXT}>{e(value)}</td></tr>" for label, value in rows]
+    parts = [f"<p><b>{e(title)}</b></p>"]
+    parts += [f"<table {_TABLE}><tbody>{''.join(lines)}</tbody></table>"] if lines else []
+    for caption, head, body in tables:
+        heads = "".join(f"<th {_style_of(k)}>{e(name)}</th>" for k, name in enumerate(head))
+        lines = [
+            "<tr>" + "".join(f"<td {_style_of(k)}>{e(cell)}</td>" for k, cell in enumerate(row)) + "</tr>"
+            for row in body
+        ]
+        parts.append(
+            f"<p>{e(caption)}</p><table {_TABLE}><thead><tr>{heads}</tr></thead>"
+            f"<tbody>{''.join(lines)}</tbody></table>"
+        )
+    parts += [f"<p>{e(note)}</p>" for note in notes]
+    return f"<div {_BLOCK}>\n" + "\n".join(parts) + "\n</div>"
+
+
+def _style_of(column: int) -> str:
+    return _NUMBER if column else _TEXT
+
+
 def numbers(head: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) -> str:
-    """A table of numbers; the rows that are marked stand out."""
+    """Build a table of numbers from pairs (cells, marked); the rows that are marked stand out."""
     lines = [
         ("<tr class='refuted'>" if marked else "<tr>")
         + "".join(f"<td>{html.escape(cell)}</td>" for cell in row)
@@ -79,7 +157,7 @@ def numbers(head: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) -> 
 
 
 def table(head: Sequence[str], rows: Sequence[str], kind: str = "") -> str:
-    """A table with these column heads; `rows` are HTML already, `kind` is its CSS class."""
+    """Build a table with these column heads; `rows` are HTML already, `kind` is its CSS class."""
     header = "".join(f"<th>{html.escape(column)}</th>" for column in head)
     body = "\n".join(rows)
     table = f"<table class='{kind}'><thead><tr>{header}</tr></thead>\n<tbody>{body}</tbody></table>"
@@ -87,13 +165,13 @@ def table(head: Sequence[str], rows: Sequence[str], kind: str = "") -> str:
 
 
 def picture(name: str, caption: str, png: bytes) -> str:
-    """A PNG inside the page, under its caption."""
+    """Build a heading with the caption, and the PNG under it, as data inside the page."""
     e, data = html.escape, base64.b64encode(png).decode()
     return f"<h2 id='{e(name)}'>{e(caption)}</h2><img alt='{e(caption)}' src='data:image/png;base64,{data}'>"
 
 
 def page(title: str, *parts: str) -> str:
-    """A whole page of these parts, which are HTML already."""
+    """Build a whole page from these parts, which are HTML already; empty ones are left out."""
     body, e = "\n".join(part for part in parts if part), html.escape
     return f"""<!doctype html>
 <html lang="en"><head>{_HEAD}
@@ -102,3 +180,24 @@ def page(title: str, *parts: str) -> str:
 {body}
 </body></html>
 """
+
+
+def check_path(path: str | Path, name: str = "path") -> Path:
+    """Return the path if a page can be written there; `name` is what the caller calls it.
+
+    Raises
+    ------
+    ValueError
+        If the path does not end in .html (or .htm), or its folder does not exist.
+    """
+    file = Path(path)
+    if file.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"{name} must end in .html; got {str(path)!r}")
+    if not file.parent.is_dir():
+        raise ValueError(f"{name} must lie in a folder that exists; got {str(path)!r}")
+    return file
+
+
+def write(path: str | Path, html: str) -> None:
+    """Write a page to a file, after `check_path`; a file that is there already is replaced."""
+    check_path(path).write_text(html, encoding="utf-8")

@@ -1,4 +1,8 @@
-"""Pictures, as Display objects in the scikit-learn manner. matplotlib is imported when one is drawn."""
+"""Pictures of audits and backtests, as Display objects like those of scikit-learn.
+
+Each display has `from_estimator`, `from_predictions` and `from_report`. matplotlib is imported when one is
+drawn.
+"""
 
 from __future__ import annotations
 
@@ -13,23 +17,27 @@ from makewhole.auditing.report import AuditReport
 from makewhole.backtesting.backtest import BacktestResult, Curve, backtest
 from makewhole.corrections import Correction
 
-# Okabe & Ito's colours, told apart by the colour-blind; each with a dash of its own, for print in grey.
+# Okabe and Ito's colours, which colour-blind people can tell apart; each has its own dash, for grey print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 _BARS = {"fmt": "none", "ecolor": COLOURS[5], "elinewidth": 1.4, "zorder": 2}
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), "-")
 
 
 def _axes(ax: Any, size: tuple[float, float]) -> Any:
+    """Return `ax`, or the axes of a new figure of this size."""
     if ax is not None:
         return ax
-    from matplotlib.figure import Figure
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("matplotlib is needed: pip install 'makewhole[cli]'") from None
 
-    # No pyplot: nothing global is opened that somebody would have to close.
+    # Not pyplot: it would keep the figure open until somebody closes it.
     return Figure(figsize=size, layout="constrained").subplots()
 
 
 def _literal(text: str, most: int = 60) -> str:
-    """Text as it is, not as mathematics, and not too long for an axis."""
+    """Escape `$`, so that matplotlib does not read it as mathematics, and cut text that is too long."""
     return (text if len(text) <= most else text[: most - 1] + "…").replace("$", r"\$")
 
 
@@ -37,8 +45,8 @@ def _numbers(values: Any) -> Any:
     return np.asarray(values).astype(np.float64)
 
 
-def _said(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    """Outcomes as numbers of classes, and probabilities: of the second of two classes, or of each."""
+def _predict(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """Return outcomes as class indices, and probabilities: of the second of two classes, or of each of K."""
     if not hasattr(estimator, "predict_proba"):
         raise TypeError(f"estimator must be a fitted classifier with predict_proba; got {estimator!r}")
     probability = np.asarray(estimator.predict_proba(X))
@@ -52,16 +60,16 @@ def _said(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
 
 
 class _AuditDisplay:
-    """What the pictures of an audit have in common: a report, and three ways to come by one."""
+    """What the pictures of an audit share: a report, and three ways to get one."""
 
-    plot: Any  # draws into `ax`, or into a new figure; returns itself
+    plot: Any  # a method of each display: draws into `ax`, or into a new figure, and returns the display
 
     def __init__(self, report: AuditReport) -> None:
         self.report = report
 
     @classmethod
     def from_report(cls, report: AuditReport, *, ax: Any = None, **options: Any) -> Self:
-        """Draw what `makewhole.audit` has found."""
+        """Draw a report of `makewhole.audit`; `options` are those of `plot`."""
         drawn: Self = cls(report).plot(ax=ax, **options)
         return drawn
 
@@ -78,9 +86,11 @@ class _AuditDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Audit these outcomes (0 and 1, or classes) and probabilities, and draw what it finds.
+        """Audit these outcomes and probabilities, and draw the report.
 
-        `groups` are arrays of labels by name.
+        `y_true` are outcomes 0 and 1, or class indices; `y_prob` then has a column for each class. `groups`
+        are arrays of labels, by name. `c`, `bins` and `confidence` are those of `makewhole.audit`, `options`
+        those of `plot`.
         """
         if groups is not None and not isinstance(groups, Mapping):
             raise TypeError(f"groups must be a mapping from names to labels; got {groups!r}")
@@ -89,15 +99,21 @@ class _AuditDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
-        """The same with what a fitted classifier says of X."""
-        outcome, probability = _said(estimator, X, y)
+        """Audit a fitted classifier's probabilities for X, and draw the report.
+
+        `options` are those of `from_predictions`.
+        """
+        outcome, probability = _predict(estimator, X, y)
         return cls.from_predictions(outcome, probability, **options)
 
 
 class ReliabilityDisplay(_AuditDisplay):
-    """What was said against what happened, by bin, with bounds, the band that c covers, and the best bet.
+    """A reliability diagram: for each bin, how often it happened against the mean forecast.
 
-    A bar that misses the band refutes the forecaster. So may a group, or all bins taken together.
+    Vertical bars are the bounds on the true frequency; they hold for all bins and groups at once. The grey
+    band is [μ − c, μ + c], which the forecaster stands behind. A bar that lies outside the band refutes the
+    forecaster; the bin with the surest win is marked with a star. If no bar does, a group or all bins
+    together may still refute it: see `report.sound`.
 
     Examples
     --------
@@ -113,7 +129,11 @@ class ReliabilityDisplay(_AuditDisplay):
     def plot(
         self, *, ax: Any = None, group: str = "", value: str | None = None, class_: int | None = None
     ) -> Self:
-        """Draw everyone, or one group by its column and value; with classes, one of them (else the first)."""
+        """Draw all rows, or one group, given by its column and value.
+
+        With classes, `class_` says which one; by default it is the first. Draws into `ax`, or into a new
+        figure.
+        """
         if group and value is None and group in self.report.groups:
             known = list(self.report.groups[group])
             if known != ["yes"]:
@@ -157,9 +177,9 @@ class ReliabilityDisplay(_AuditDisplay):
 
 
 class SoundnessDisplay(_AuditDisplay):
-    """What each bet against the forecaster would win per unit staked, the surest first, with bounds.
+    """What the bets against the forecaster win per unit staked, with bounds; the surest wins come first.
 
-    A bar that lies right of zero is a bet that wins, and not by luck.
+    A bar that lies to the right of zero is a bet that wins, and not by luck.
 
     Examples
     --------
@@ -172,7 +192,7 @@ class SoundnessDisplay(_AuditDisplay):
     """
 
     def plot(self, *, ax: Any = None, most: int = 20) -> Self:
-        """Draw the `most` cells that win most surely."""
+        """Draw the `most` bets that win most surely, into `ax` or into a new figure."""
         cells, count = self.report.table, len(self.report.table["rows"])
         order = sorted(range(count), key=lambda k: (-cells["wins_low"][k], -cells["wins"][k]))[:most]
         ax = _axes(ax, (7.5, 1.2 + 0.27 * len(order)))
@@ -196,14 +216,16 @@ class SoundnessDisplay(_AuditDisplay):
 
 
 class LossDisplay:
-    """Mean loss per forecast as a run goes on, one line per correction, and its certificate where it has one.
+    """The forecaster's mean loss per forecast in the course of a backtest, with one line for each correction.
+
+    Where a correction is certified not to lose more than a certain total, a dotted line shows that bound.
 
     Parameters
     ----------
     curves
-        By label, the curve of each run.
+        By label, the curve of each backtest.
     bounds
-        By label, the most that may be lost in all; drawn as the mean that would be.
+        By label, the most that can be lost in total. It is drawn divided by the number of forecasts so far.
 
     Examples
     --------
@@ -221,7 +243,7 @@ class LossDisplay:
 
     @classmethod
     def from_results(cls, results: Mapping[str, BacktestResult], *, ax: Any = None, unit: str = "") -> Self:
-        """Draw the curves of several backtests of one log."""
+        """Draw the curves of several backtests of one log; `unit` is the money's, for the axis."""
         bounds = {
             label: result.certificate.bound
             for label, result in results.items()
@@ -232,7 +254,7 @@ class LossDisplay:
 
     @classmethod
     def from_report(cls, report: BacktestResult, *, ax: Any = None, unit: str = "") -> Self:
-        """Draw one backtest."""
+        """Draw one backtest, labelled by its correction."""
         return cls.from_results({type(report.correction).__name__: report}, ax=ax, unit=unit)
 
     @classmethod
@@ -246,14 +268,17 @@ class LossDisplay:
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Replay these forecasts and stakes through a correction, and draw it; `options` are backtest's."""
+        """Backtest these forecasts and stakes, and draw the result; `options` are those of `backtest`."""
         log = frames.make_frame({"mu": _numbers(y_prob), "y": _numbers(y_true), "stake": _numbers(stake)})
         return cls.from_report(backtest(log, correction=correction, **options), ax=ax)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, stake: Any, **options: Any) -> Self:
-        """The same with what a fitted binary classifier says of X."""
-        outcome, probability = _said(estimator, X, y)
+        """Backtest a fitted binary classifier's probabilities for X, and draw the result.
+
+        `options` are those of `from_predictions`.
+        """
+        outcome, probability = _predict(estimator, X, y)
         if probability.ndim > 1:
             raise ValueError(f"estimator must be binary; got {probability.shape[1]} classes")
         return cls.from_predictions(outcome, probability, stake, **options)
@@ -265,7 +290,7 @@ class LossDisplay:
             style = {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)]}
             ax.plot(curve.round, curve.mean_loss, label=label, linewidth=1.8, **style)
             most = self.bounds.get(label, np.inf) / np.maximum(curve.round, 1)
-            if most.min(initial=np.inf) <= self._limits()[1]:  # else it is far above all that happened
+            if most.min(initial=np.inf) <= self._limits()[1]:  # else it lies above the picture
                 name = f"{label}: at most {self.bounds[label]:,.6g} in all"
                 ax.plot(curve.round, most, label=name, linewidth=0.9, color=style["color"], linestyle=":")
         ax.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
@@ -280,7 +305,7 @@ class LossDisplay:
         return self
 
     def _limits(self) -> tuple[float, float]:
-        """Show where the curves go; their first few rounds, all luck, may leave the picture."""
+        """The range of the y axis: what the curves cover after the first twentieth, which is mostly luck."""
         late = [c.mean_loss[len(c.mean_loss) // 20 :] for c in self.curves.values() if len(c.mean_loss)]
         if not late:
             return -1.0, 1.0

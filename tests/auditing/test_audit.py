@@ -256,8 +256,8 @@ def test_a_hundred_thousand_groups_are_capped_with_a_warning_that_says_what_was_
 @pytest.mark.parametrize(
     ("change", "options", "error", "message"),
     [
-        (lambda t: t[:0], {}, ValueError, "frame must have rows with all numbers; got an empty one"),
-        (lambda t: t.assign(mu=math.nan), {}, ValueError, "got 50 rows, each with a gap"),
+        (lambda t: t[:0], {}, ValueError, "frame must have a row with all numbers; got no rows"),
+        (lambda t: t.assign(mu=math.nan), {}, ValueError, "got 50 rows, each with a missing number"),
         (lambda t: t.assign(y=2), {}, ValueError, "outcome='y' must be 0 or 1; got 2"),
         (lambda t: t.assign(y=0.5), {}, ValueError, r"a tie\? undecided=0.5"),
         (lambda t: t.assign(mu=45.0), {}, ValueError, r"must lie in \[0, 1\]; got 45 \(a percentage"),
@@ -275,16 +275,27 @@ def test_a_hundred_thousand_groups_are_capped_with_a_warning_that_says_what_was_
         (lambda t: t, dict(bins=0), ValueError, "bins must be a whole number of at least 1; got 0"),
         (lambda t: t, dict(confidence=1.0), ValueError, "confidence must lie between 0 and 1; got 1.0"),
         (lambda t: t, dict(groups=["nowhere"]), ValueError, "groups='nowhere' is not a column"),
-        (lambda t: t, dict(groups=[3]), TypeError, "groups must be columns or a mapping"),
+        (lambda t: t, dict(groups=[3]), TypeError, "groups must be names of columns, or a mapping .* got 3"),
+        (lambda t: t, dict(groups={"": "g"}), ValueError, "every entry of groups must have a name; got ''"),
         (lambda t: t, dict(groups={"far": 3}), TypeError, r"groups\['far'\] must be a column or a narwhals"),
-        (lambda t: t, dict(mu=["mu"]), TypeError, "mu must be a column, or a list of at least two"),
-        (lambda t: t, dict(mu=0), TypeError, "mu must be a column, or a list of at least two, .* got 0"),
+        (
+            lambda t: t,
+            dict(mu=["mu"]),
+            TypeError,
+            "mu must be the name of a column, or a list of at least two names",
+        ),
+        (lambda t: t, dict(mu=0), TypeError, "mu must be the name of a column, or a list .* got 0"),
         (lambda t: t, dict(outcome=["y"]), TypeError, "outcome must be the name of a column"),
         (lambda t: t, dict(weight=3.0), TypeError, "weight must be the name of a column; got 3.0"),
         (lambda t: t, dict(confidence=[0.9]), ValueError, "confidence must be one number"),
         (lambda t: t, dict(c=5), ValueError, r"c must lie in \[0, 1\]; got 5 \(a percentage"),
-        (lambda t: t, dict(groups=["g", "g"]), ValueError, "each of its own; got 'g' twice"),
-        (lambda t: t.assign(w=0.0), dict(weight="w"), ValueError, "got 50 rows, each with a gap"),
+        (
+            lambda t: t,
+            dict(groups=["g", "g"]),
+            ValueError,
+            "every entry of groups must have a name of its own; got 'g' twice",
+        ),
+        (lambda t: t.assign(w=0.0), dict(weight="w"), ValueError, "got 50 rows, each with a missing number"),
         (lambda t: t, dict(mu=["mu", "mu"]), ValueError, r"the sum of mu=\['mu', 'mu'\] must be 1"),
         (lambda t: t, dict(mu=["mu", "q"], stake="y"), ValueError, "must be one per class, 2 of them"),
         (
@@ -295,13 +306,50 @@ def test_a_hundred_thousand_groups_are_capped_with_a_warning_that_says_what_was_
         ),
         (lambda t: t, dict(c=["mu", "y"]), ValueError, "must be one per class, 1 of them"),
         (lambda t: t, dict(mu=["mu", "q"], c=[-0.5, 0.1]), ValueError, "c must lie in .* got -0.5"),
-        (lambda t: [1, 2], {}, TypeError, "frame must be a dataframe that narwhals knows; got list"),
     ],
 )
 def test_bad_input_is_named(change: Any, options: Any, error: Any, message: str) -> None:
     table = table_of(50, 6).assign(q=lambda t: 1 - t["mu"])
     with pytest.raises(error, match=message):
         mw.audit(change(table), **options)
+
+
+ARRAY: Any = np.linspace(0, 1, 50)
+PAIR: Any = [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("call", "named", "given"),
+    [
+        (lambda t: mw.audit(ARRAY, ARRAY), "frame must be a dataframe", r"a ndarray of shape \(50,\)"),
+        (lambda t: mw.audit([1, 2], PAIR), "frame must be a dataframe", r"\[1, 2\]"),
+        (lambda t: mw.audit(ARRAY.tolist()), "frame must be a dataframe", "a list of 50"),
+        (lambda t: mw.audit({"mu": ARRAY, "y": ARRAY}), "frame must be a dataframe", "a dict of 2"),
+        (lambda t: mw.audit(t["mu"]), "frame must be a dataframe", r"a Series of shape \(50,\)"),
+        (lambda t: mw.audit("log.csv"), "frame must be a dataframe", "'log.csv'"),
+        (lambda t: mw.audit(t, ARRAY), "mu must be the name of a column", r"a ndarray of shape \(50,\)"),
+        (lambda t: mw.audit(t, "mu", t["y"]), "outcome must be the name of a column", "a Series of shape"),
+        (lambda t: mw.audit(t, c=ARRAY), "c must be a number or the name of a column", "a ndarray of shape"),
+        (lambda t: mw.audit(t, stake=ARRAY), "stake must be the name of a column", "a ndarray of shape"),
+        (lambda t: mw.audit(t, weight=ARRAY), "weight must be the name of a column", "a ndarray of shape"),
+        (lambda t: mw.audit(t, groups=t["g"]), "groups must be names of columns", "a Series of shape"),
+    ],
+)
+def test_arrays_instead_of_a_frame_and_its_columns_are_told_what_to_do(
+    call: Any, named: str, given: str
+) -> None:
+    with pytest.raises(TypeError, match=f"{named}.*; got {given}") as raised:
+        call(table_of(50, 6))
+    if named.startswith("frame"):
+        assert 'mw.audit(pandas.DataFrame({"p": p, "y": y}), mu="p", outcome="y")' in str(raised.value)
+    assert len(str(raised.value)) < 300
+
+
+def test_the_scores_are_properties_of_the_report_and_nothing_else_is() -> None:
+    report = mw.audit(table_of(300, 8))
+    for name in report.scores._fields:
+        assert getattr(report, name) == getattr(report.scores, name)
+    assert not hasattr(report, "nonsense")
 
 
 def test_ties_are_left_out_where_asked_for_and_predicates_overlap() -> None:

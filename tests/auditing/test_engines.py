@@ -11,6 +11,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -119,6 +120,27 @@ def test_every_engine_finds_what_pandas_finds(engine: str, options: Any, opened:
             assert found.table[name] == column
         else:
             np.testing.assert_allclose(found.table[name], column, rtol=0, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("engine", "library"),
+    [
+        ("pandas", pd.DataFrame),
+        ("polars", pl.DataFrame),
+        ("polars lazy", pl.DataFrame),
+        ("pyarrow", pa.Table),
+        ("dask", pd.DataFrame),
+        ("duckdb", pl.DataFrame),  # the first installed of polars, pandas and pyarrow
+        ("spark", pl.DataFrame),
+    ],
+)
+def test_the_cells_come_out_as_the_frame_went_in(engine: str, library: Any, opened: Any) -> None:
+    report = mw.audit(opened(engine), mu="p", outcome="y", groups=["carrier"])
+    assert isinstance(report.cells, library)
+    cells = nw.from_native(report.cells, eager_only=True)
+    assert cells.columns == list(report.table)
+    assert cells["rows"].to_list() == report.table["rows"].tolist()
+    assert set(cells["value"].to_list()) == {"", *report.groups["carrier"]}
 
 
 def same(found: Any, expected: Any) -> None:

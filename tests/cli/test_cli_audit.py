@@ -124,7 +124,7 @@ def test_packed_and_tabbed_files_are_read_and_semicolons_are_suspected(tmp_path:
         assert main(["audit", str(tmp_path / name), "--by", "g"]) == 0
     table.to_csv(tmp_path / "b.csv", index=False, sep=";")
     assert main(["audit", str(tmp_path / "b.csv")]) == 1
-    assert "columns apart by ';'?" in capsys.readouterr().err
+    assert "the separator looks like ';': save the file with commas" in capsys.readouterr().err
 
 
 def test_it_runs_as_a_program(good: Path) -> None:
@@ -202,4 +202,4 @@ def test_a_header_with_a_name_twice_is_refused(tmp_path: Path, capsys: Any) -> N
     path = tmp_path / "twice.csv"
     path.write_text("mu,y,y\n0.5,1,0\n0.4,0,1\n")
     assert main(["audit", str(path)]) == 1
-    assert "must have columns of different names" in capsys.readouterr().err
+    assert "must have columns of different names; 'y' occurs twice" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""SoundClassifier: a scikit-learn citizen that leaves an audit nothing to find."""
+"""SoundClassifier: it follows scikit-learn's conventions, and audits of new data do not refute it."""
 
 from typing import Any
 
@@ -192,7 +192,7 @@ def test_the_patches_end_where_the_audit_of_the_same_data_finds_nothing() -> Non
     np.testing.assert_allclose(none.predict_proba(X), plain.predict_proba(X), atol=0.1)  # but for smoothing
 
 
-# --- what somebody hostile found --------------------------------------------------------------------------
+# --- hard cases -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""Audit a table of forecasts."""
+"""Audit a table of forecasts: which bets against it win, and how much."""

@@ -1,23 +1,36 @@
-"""Every cell of an audit as a bet against the forecaster: what it wins, and within which bounds."""
+"""The statistics of an audit: for every cell the means, the bounds, and the tests.
+
+A cell is a bin of the forecast, a group, or a bin of a group. Each cell is a bet against the forecaster:
+stake 1 on all its rows that the outcome is 1, or −1 that it is 0. Per row, it wins |mean outcome − mean μ| −
+mean c.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from makewhole import bounds
 from makewhole.arguments import Floats
+from makewhole.auditing.groupings import Group
 from makewhole.auditing.report import Bounded, Cell, GroupFinding, Scores
 from makewhole.auditing.sums import Columns
 
+# Weights whose mean is this close to the largest are equal but for rounding.
+_EQUAL = 1e-9
+
 
 @dataclass
-class Sums:
-    """One class's sums: a row for everyone and for each group, a column for each bin, and one for all."""
+class ClassSums:
+    """The sums of one class: a row for everyone and for each group, a column for each bin and one for all.
 
-    names: list[tuple[str, str]]
+    `scores` are the sums over all rows that only the scores need. `missing` is how many rows were left out.
+    """
+
+    groups: list[Group]
     sums: dict[str, Floats]
     scores: dict[str, float]
     missing: int
@@ -28,108 +41,246 @@ class Sums:
         return int(self.sums["one"][0, -1])
 
 
+class Means(NamedTuple):
+    """The means of every cell, as arrays [class, group, bin]; the last bin is all bins together.
+
+    `rows` is n, the number of rows; `full` says whether there are any. `weight` is Σw, the sum of the weights
+    (n without weights). `mu`, `outcome` and `c` are weighted means, such as Σwμ / Σw. `share` is the mean
+    weight divided by the largest, Σw / (n·max w): 1 where all weights are equal. `spread` is √Σw² / Σw, and
+    None without weights.
+    """
+
+    rows: Floats
+    full: Any
+    weight: Floats
+    mu: Floats
+    outcome: Floats
+    c: Floats
+    share: Floats
+    spread: Floats | None
+
+    @property
+    def gap(self) -> Floats:
+        """How much more often it happened than was said: mean outcome − mean μ."""
+        return self.outcome - self.mu
+
+    @property
+    def cells(self) -> int:
+        """How many cells have rows: so many bets are tried."""
+        return int(self.full.sum())
+
+    @property
+    def ways(self) -> Floats:
+        """How many bounds are tried per cell and side: 2 where rows weigh differently, else 1."""
+        ways: Floats = np.where(self.share < 1 - _EQUAL, 2, 1) * np.ones(self.rows.shape)
+        return ways
+
+
+def compute_means(by_class: Sequence[ClassSums], columns: Sequence[Columns]) -> Means:
+    """Divide the sums of every cell by its weight."""
+    rows = _stack(by_class, "one")
+    full = rows > 0
+    weight = _stack(by_class, "weight") if columns[0].weight else rows
+    per = np.where(full, weight, 1.0)
+    c = [
+        sums.sums["c"] if isinstance(one.c, str) else one.c * w
+        for sums, one, w in zip(by_class, columns, weight, strict=True)
+    ]
+    share, spread = np.ones(rows.shape), None
+    if columns[0].weight:
+        heaviest = np.where(full, rows * _stack(by_class, "heaviest"), 1.0)
+        share = np.where(full, np.minimum(weight / heaviest, 1.0), 1.0)
+        spread = np.sqrt(_stack(by_class, "weight_squared")) / per
+    return Means(
+        rows=rows,
+        full=full,
+        weight=weight,
+        mu=_stack(by_class, "mu") / per,
+        outcome=_stack(by_class, "outcome") / per,
+        c=np.stack(c) / per,
+        share=share,
+        spread=spread,
+    )
+
+
+class GapBounds(NamedTuple):
+    """Where the gap between truth and forecast lies in every cell, for all cells at once."""
+
+    low: Floats
+    high: Floats
+
+
+def bound_gaps(means: Means, confidence: float) -> GapBounds:
+    """Bound every cell's gap p − μ, where p is the (weighted) mean of the outcomes' true probabilities.
+
+    All bounds hold together with at least this confidence. The risk 1 − confidence is divided equally among
+    the cells, the two sides of each, and the bounds tried for each side (Bonferroni):
+
+        risk = (1 − confidence) / (2 · cells · ways).
+
+    The first bound is Chernoff's. Divided by the largest weight, w·y lies in [0, 1]; its mean is m·share,
+    where m is the mean outcome. So p lies where n·KL(m·share ‖ p·share) <= ln(1/risk). Where rows weigh
+    differently there is a second bound, Hoeffding's: |m − p| <= spread·√(ln(1/risk) / 2). The narrower of the
+    two is taken on each side. Where all weights are equal the first is always the narrower, and has all the
+    risk.
+
+    Dividing the risk between two bounds is on the safe side: both are thresholds of the same mean m.
+    """
+    full, share, ways = means.full, means.share, means.ways
+    risk = (1 - confidence) / (2 * means.cells * ways)
+    low, high = np.zeros(full.shape), np.ones(full.shape)
+    scaled = (means.outcome * share)[full]
+    low[full], high[full] = bounds.interval(scaled, means.rows[full], risk[full])
+    low, high = low / share, np.minimum(high / share, 1.0)
+    if means.spread is not None:
+        reach = bounds.weighted_reach(means.spread, risk)
+        low = np.where(ways == 2, np.maximum(low, means.outcome - reach), low)
+        high = np.where(ways == 2, np.minimum(high, means.outcome + reach), high)
+    return GapBounds(low - means.mu, high - means.mu)
+
+
+def compute_p_values(means: Means) -> Floats:
+    """Test in every cell whether the truth can lie within c of the forecast.
+
+    The edge is the end of [μ − c, μ + c] that is nearer to the mean outcome m. `chance` is an upper bound on
+    the chance of a mean as far out as m if the truth were the edge: exp(−n·KL(m·share ‖ edge·share)), or,
+    where rows weigh differently, the smaller of this and exp(−2·((m − edge) / spread)²). Multiplied by the
+    number of tests (Bonferroni), it is a p-value for all cells at once:
+
+        p-value = min(1, 2 · cells · ways · chance), and 1 where m lies within c of μ.
+    """
+    outcome, share, ways = means.outcome, means.share, means.ways
+    edge = np.clip(means.mu + np.sign(means.gap) * means.c, 0.0, 1.0)
+    chance = bounds.tail(outcome * share, edge * share, means.rows)
+    if means.spread is not None:
+        second = bounds.weighted_tail(outcome - edge, means.spread)
+        chance = np.where(ways == 2, np.minimum(chance, second), chance)
+    outside = np.abs(means.gap) - means.c > 0
+    return np.where(outside, np.minimum(1.0, 2 * means.cells * ways * chance), 1.0)
+
+
+class Wins(NamedTuple):
+    """What each cell's bet wins per unit staked, after c: as measured, and its bounds."""
+
+    measured: Floats
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True)
 class Cells:
-    """Every cell of every class, as arrays [class, group, bin], the last bin being all of them."""
+    """Every cell of every class: its means, the bounds on its gap, its p-value, and the money staked there.
 
-    def __init__(self, found: list[Sums], columns: list[Columns], confidence: float) -> None:
-        def stack(name: str) -> Floats:
-            return np.stack([sums.sums[name] for sums in found])
+    The arrays are [class, group, bin], the last bin being all of them. `groups` are the groups in their
+    order, `classes` how many classes there are (None for a binary event). `staked` and `won` are None without
+    stakes.
+    """
 
-        self.rows = stack("one")
-        self.full = self.rows > 0
-        self.weight = stack("weight") if columns[0].weight else self.rows
-        per = np.where(self.full, self.weight, 1.0)
-        self.mu, self.outcome = stack("mu") / per, stack("outcome") / per
-        widths = [
-            s.sums["c"] if isinstance(one.c, str) else one.c * w
-            for s, one, w in zip(found, columns, self.weight, strict=True)
-        ]
-        self.c = np.stack(widths) / per
-        self.gap = self.outcome - self.mu
-        # A weighted outcome w·y is one in [0, 1] once divided by the largest weight.
-        share: Any = 1.0
-        if columns[0].weight:
-            share = np.minimum(self.weight / np.where(self.full, self.rows * stack("heaviest"), 1.0), 1.0)
-        self.tried = int(self.full.sum())
-        low, high = np.zeros(self.rows.shape), np.ones(self.rows.shape)
-        # Where rows weigh differently, a second bound may be narrower, and half the risk is for it.
-        ways = np.where(np.asarray(share) < 1 - 1e-9, 2, 1) * np.ones(self.rows.shape)
-        risk = (1 - confidence) / (2 * self.tried * ways)
-        mean = (self.outcome * share)[self.full]
-        low[self.full], high[self.full] = bounds.interval(mean, self.rows[self.full], risk[self.full])
-        share = np.where(self.full, share, 1.0)
-        low, high = low / share, np.minimum(high / share, 1.0)
-        if columns[0].weight:
-            spread = np.sqrt(stack("weight_squared")) / per
-            reach = bounds.weighted_reach(spread, risk)
-            low = np.where(ways == 2, np.maximum(low, self.outcome - reach), low)
-            high = np.where(ways == 2, np.minimum(high, self.outcome + reach), high)
-        self.low, self.high = low - self.mu, high - self.mu
-        self.wins = np.abs(self.gap) - self.c
-        self.wins_low = np.maximum(self.low, -self.high) - self.c
-        self.wins_high = np.maximum(self.high, -self.low) - self.c
-        edge = np.clip(self.mu + np.sign(self.gap) * self.c, 0.0, 1.0)
-        chance = bounds.tail(self.outcome * share, edge * share, self.rows)
-        if columns[0].weight:
-            second = bounds.weighted_tail(self.outcome - edge, spread)
-            chance = np.where(ways == 2, np.minimum(chance, second), chance)
-        self.p_value = np.where(self.wins > 0, np.minimum(1.0, 2 * self.tried * ways * chance), 1.0)
-        # The narrowest c that this cell does not refute.
-        # (A hair more than the bound, so that rounding does not refute it after all.)
-        needed = np.maximum(self.low, -self.high)
-        self.needed = np.where(self.full & (needed > 0), needed * (1 + 1e-9) + 1e-12, 0.0)
-        self.staked = stack("staked") if columns[0].stake else None
-        self.won = stack("won") if columns[0].stake else None
+    groups: list[Group]
+    classes: int | None
+    means: Means
+    gaps: GapBounds
+    p_value: Floats
+    staked: Floats | None
+    won: Floats | None
+
+    @classmethod
+    def from_sums(cls, by_class: Sequence[ClassSums], columns: Sequence[Columns], confidence: float) -> Self:
+        """Compute all statistics from the sums."""
+        means = compute_means(by_class, columns)
+        return cls(
+            groups=by_class[0].groups,
+            classes=columns[0].classes,
+            means=means,
+            gaps=bound_gaps(means, confidence),
+            p_value=compute_p_values(means),
+            staked=_stack(by_class, "staked") if columns[0].stake else None,
+            won=_stack(by_class, "won") if columns[0].stake else None,
+        )
+
+    @property
+    def bins(self) -> int:
+        """How many bins there are, not counting the one that is all of them."""
+        return int(self.means.rows.shape[-1]) - 1
+
+    @property
+    def wins(self) -> Wins:
+        """What each cell's bet wins: |gap| − c, as measured, at least and at most."""
+        gap, (low, high), c = self.means.gap, self.gaps, self.means.c
+        return Wins(np.abs(gap) - c, np.maximum(low, -high) - c, np.maximum(high, -low) - c)
+
+    @property
+    def smallest_c(self) -> Floats:
+        """The smallest c that each cell does not refute: how far its bounds on the gap keep away from 0."""
+        needed = np.maximum(self.gaps.low, -self.gaps.high)
+        # Slightly more than the bound, so that an audit with this c is not refuted by rounding.
+        return np.where(self.means.full & (needed > 0), needed * (1 + 1e-9) + 1e-12, 0.0)
 
 
-def sums_of_wins(cells: Cells) -> tuple[Floats, Floats]:
-    """What the best customer of each group wins per forecast over its bins, as measured and at least."""
-    weight = np.where(cells.full, cells.weight, 0.0)[..., :-1]
-    total = np.maximum(cells.weight[0, :, -1], 1e-300)
-    measured, least = (
-        (np.maximum(wins[..., :-1], 0.0) * weight).sum(axis=(0, 2)) / total
-        for wins in (cells.wins, cells.wins_low)
+class GroupWins(NamedTuple):
+    """What the best bettor of each group wins per forecast: as measured, and at least."""
+
+    measured: Floats
+    at_least: Floats
+
+
+def add_up_wins(cells: Cells) -> GroupWins:
+    """Add up, for each group, the wins of the bets on its bins; a bettor leaves out the bins that lose."""
+    means, wins = cells.means, cells.wins
+    weight = np.where(means.full, means.weight, 0.0)[..., :-1]
+    total = np.maximum(means.weight[0, :, -1], 1e-300)
+    measured, at_least = (
+        (np.maximum(won[..., :-1], 0.0) * weight).sum(axis=(0, 2)) / total
+        for won in (wins.measured, wins.low)
     )
-    whole = np.where(cells.full, np.maximum(cells.wins_low, 0.0), 0.0)[..., -1].max(axis=0)
-    return measured, np.maximum(least, whole)
+    # A single bet on the whole group may be surer than the bets on its bins.
+    whole = np.where(means.full, np.maximum(wins.low, 0.0), 0.0)[..., -1].max(axis=0)
+    return GroupWins(measured, np.maximum(at_least, whole))
 
 
-def findings_by_group(cells: Cells, names: list[tuple[str, str]]) -> dict[str, dict[str, GroupFinding]]:
-    """Every group; with classes, in numbers of the class that is worst for it."""
-    worst = np.argmax(np.where(cells.full[..., -1], np.abs(cells.gap[..., -1]), -1.0), axis=0)
-    at = (worst, np.arange(len(names)), -1)
-    nothing = np.zeros(len(names))
-    columns = (
-        *(
-            part[at]
-            for part in (cells.rows, cells.mu, cells.outcome, cells.gap, cells.low, cells.high, cells.c)
-        ),
-        *sums_of_wins(cells),
-        cells.needed.max(axis=(0, 2)),
-        np.where(cells.full, cells.p_value, 1.0).min(axis=(0, 2)),
-        *(nothing if money is None else money[..., -1].sum(axis=0) for money in (cells.staked, cells.won)),
-    )
-    found: dict[str, dict[str, GroupFinding]] = {}
-    for k, ((column, value), numbers) in enumerate(
-        zip(names, zip(*(c.tolist() for c in columns), strict=True), strict=True)
-    ):
-        rows, mu, outcome, gap, low, high, *rest = numbers
-        if column and rows:
-            group = GroupFinding(int(rows), mu, outcome, Bounded(gap, low, high), *rest)
-            named = group if len(cells.full) == 1 else group._replace(class_=int(worst[k]))
-            found.setdefault(column, {})[value] = named
-    return found
+def find_by_group(cells: Cells, wins: GroupWins) -> dict[str, dict[str, GroupFinding]]:
+    """Return every group's numbers; with classes, the numbers of the class with the largest gap in it."""
+    means, groups = cells.means, cells.groups
+    worst = np.argmax(np.where(means.full[..., -1], np.abs(means.gap[..., -1]), -1.0), axis=0)
+    at = (worst, np.arange(len(groups)), -1)
+    nothing = np.zeros(len(groups))
+    columns: dict[str, list[Any]] = {
+        name: numbers.tolist()
+        for name, numbers in {
+            "rows": means.rows[at].astype(np.int64),
+            "mu": means.mu[at],
+            "outcome": means.outcome[at],
+            "c": means.c[at],
+            "wins": wins.measured,
+            "wins_low": wins.at_least,
+            "smallest_c": cells.smallest_c.max(axis=(0, 2)),
+            "p_value": np.where(means.full, cells.p_value, 1.0).min(axis=(0, 2)),
+            "staked": nothing if cells.staked is None else cells.staked[..., -1].sum(axis=0),
+            "won": nothing if cells.won is None else cells.won[..., -1].sum(axis=0),
+        }.items()
+    }
+    columns["gap"] = [
+        Bounded(*gap) for gap in zip(*(part[at].tolist() for part in (means.gap, *cells.gaps)), strict=True)
+    ]
+    columns["class_"] = [None] * len(groups) if cells.classes is None else worst.tolist()
+    by_group: dict[str, dict[str, GroupFinding]] = {}
+    for k, group in enumerate(groups):
+        if group.grouping and columns["rows"][k]:
+            finding = GroupFinding(**{name: column[k] for name, column in columns.items()})
+            by_group.setdefault(group.grouping, {})[group.value] = finding
+    return by_group
 
 
-def scores_of(cells: Cells, k: int, sums: dict[str, float]) -> Scores:
-    """How good one class's forecasts are."""
-    full = cells.full[k, 0, :-1]
-    weight = np.where(full, cells.weight[k, 0, :-1], 0.0)
+def compute_scores(cells: Cells, k: int, sums: dict[str, float]) -> Scores:
+    """Score the forecasts of class k; `sums` are its sums over all rows."""
+    full = cells.means.full[k, 0, :-1]
+    weight = np.where(full, cells.means.weight[k, 0, :-1], 0.0)
     total = float(weight.sum())
     weight = weight / total
-    gap, happened, base = cells.gap[k, 0, :-1], cells.outcome[k, 0, :-1], float(cells.outcome[k, 0, -1])
-    low = np.maximum(0.0, np.maximum(cells.low, -cells.high))[k, 0, :-1][full]
-    high = np.minimum(1.0, np.maximum(cells.high, -cells.low))[k, 0, :-1][full]
+    happened, base = cells.means.outcome[k, 0, :-1], float(cells.means.outcome[k, 0, -1])
+    gap, gap_low, gap_high = (part[k, 0, :-1] for part in (cells.means.gap, *cells.gaps))
+    low = np.maximum(0.0, np.maximum(gap_low, -gap_high))[full]
+    high = np.minimum(1.0, np.maximum(gap_high, -gap_low))[full]
     brier = sums["squared"] / total
     reliability = float((weight * np.where(full, gap, 0.0) ** 2).sum())
     resolution = float((weight * np.where(full, happened - base, 0.0) ** 2).sum())
@@ -146,53 +297,83 @@ def scores_of(cells: Cells, k: int, sums: dict[str, float]) -> Scores:
     )
 
 
-def joint_scores(by_class: tuple[Scores, ...], found: list[Sums], total: float) -> Scores:
-    """All classes together: what happened had a probability, and the parts of the Brier score add up."""
-    added = {part: sum(getattr(s, part) for s in by_class) for part in Scores._fields[2:-1]}
-    hit_impossible = any(sums.scores["impossible_hit"] for sums in found)
-    log_loss = np.inf if hit_impossible else -sum(sums.scores["log_hit"] for sums in found) / total
-    worst = max(by_class, key=lambda s: s.mce.value).mce
-    low, high = max(s.mce.low for s in by_class), max(s.mce.high for s in by_class)
-    mce = Bounded(worst.value, low, high)
-    return Scores(mce=mce, ece=sum(s.ece for s in by_class) / len(by_class), log_loss=log_loss, **added)
+def join_scores(scores: Sequence[Scores], by_class: Sequence[ClassSums], total: float) -> Scores:
+    """Score all classes together; `total` is the weight of all rows.
+
+    The parts of the Brier score are added up over the classes. The log loss looks at the probability of the
+    class that happened. The MCE is the largest of the classes', the ECE their mean.
+    """
+    parts = ("brier", "reliability", "resolution", "uncertainty", "within")
+    added = {part: sum(getattr(one, part) for one in scores) for part in parts}
+    hit_impossible = any(sums.scores["impossible_hit"] for sums in by_class)
+    log_loss = np.inf if hit_impossible else -sum(sums.scores["log_hit"] for sums in by_class) / total
+    mce = Bounded(*(max(ends) for ends in zip(*(one.mce for one in scores), strict=True)))
+    ece = sum(one.ece for one in scores) / len(scores)
+    return Scores(mce=mce, ece=ece, log_loss=log_loss, **added)
 
 
-def cell_at(
-    cells: Cells, names: list[tuple[str, str]], classes: int | None, at: tuple[int, ...], bins: int
-) -> Cell:
-    """One cell, as a bet in numbers."""
-    k, g, b = at
+def find_best(cells: Cells) -> Cell:
+    """Return the bet with the largest sure win; if none wins for sure, the one with the smallest p-value."""
+    full = cells.means.full
+    sure = np.where(full, cells.wins.low, -np.inf)
+    best = np.unravel_index(int(np.argmax(sure)), sure.shape)
+    if sure[best] <= 0:
+        best = np.unravel_index(int(np.argmin(np.where(full, cells.p_value, np.inf))), sure.shape)
+    return _cell_at(cells, *(int(i) for i in best))
+
+
+def _cell_at(cells: Cells, k: int, g: int, b: int) -> Cell:
+    """One cell, by class, group and bin."""
+    at, means, bins = (k, g, b), cells.means, cells.bins
     low, high = (0.0, 1.0) if b == bins else (b / bins, (b + 1) / bins)
     return Cell(
-        class_=None if classes is None else k,
-        group=names[g][0],
-        value=names[g][1],
+        class_=None if cells.classes is None else k,
+        group=cells.groups[g].grouping,
+        value=cells.groups[g].value,
         low=low,
         high=high,
-        rows=int(cells.rows[at]),
-        mu=float(cells.mu[at]),
-        outcome=float(cells.outcome[at]),
-        c=float(cells.c[at]),
-        stake=int(np.sign(cells.gap[at])),
-        wins=Bounded(float(cells.wins[at]), float(cells.wins_low[at]), float(cells.wins_high[at])),
+        rows=int(means.rows[at]),
+        mu=float(means.mu[at]),
+        outcome=float(means.outcome[at]),
+        c=float(means.c[at]),
+        stake=int(np.sign(means.gap[at])),
+        wins=Bounded(*(float(part[at]) for part in cells.wins)),
         p_value=float(cells.p_value[at]),
     )
 
 
-def table_of(cells: Cells, names: list[tuple[str, str]], classes: int | None, bins: int) -> dict[str, Any]:
-    """Every cell that has rows, as columns."""
-    k, g, b = np.nonzero(cells.full)
-    at = (k, g, b)
-    whole = b == bins  # a bin of its own: all of them
-    table: dict[str, Any] = {} if classes is None else {"class": k}
-    table |= {"group": [names[i][0] for i in g], "value": [names[i][1] for i in g]}
-    table |= {"bin_low": np.where(whole, 0.0, b / bins), "bin_high": np.where(whole, 1.0, (b + 1) / bins)}
-    table |= {"total": whole, "rows": cells.rows[at].astype(np.int64), "weight": cells.weight[at]}
-    table |= {"mu": cells.mu[at], "outcome": cells.outcome[at], "c": cells.c[at]}
-    table |= {"gap": cells.gap[at], "gap_low": cells.low[at], "gap_high": cells.high[at]}
-    table |= {"stake": np.sign(cells.gap[at]).astype(np.int64), "wins": cells.wins[at]}
-    table |= {"wins_low": cells.wins_low[at], "wins_high": cells.wins_high[at]}
-    table |= {"p_value": cells.p_value[at], "smallest_c": cells.needed[at]}
+def tabulate_cells(cells: Cells) -> dict[str, Any]:
+    """Return every cell that has rows, as columns."""
+    means, gaps, wins, bins = cells.means, cells.gaps, cells.wins, cells.bins
+    k, g, b = at = np.nonzero(means.full)
+    whole = b == bins
+    table: dict[str, Any] = {} if cells.classes is None else {"class": k}
+    table |= {
+        "group": [cells.groups[i].grouping for i in g],
+        "value": [cells.groups[i].value for i in g],
+        "bin_low": np.where(whole, 0.0, b / bins),
+        "bin_high": np.where(whole, 1.0, (b + 1) / bins),
+        "total": whole,
+        "rows": means.rows[at].astype(np.int64),
+        "weight": means.weight[at],
+        "mu": means.mu[at],
+        "outcome": means.outcome[at],
+        "c": means.c[at],
+        "gap": means.gap[at],
+        "gap_low": gaps.low[at],
+        "gap_high": gaps.high[at],
+        "stake": np.sign(means.gap[at]).astype(np.int64),
+        "wins": wins.measured[at],
+        "wins_low": wins.low[at],
+        "wins_high": wins.high[at],
+        "p_value": cells.p_value[at],
+        "smallest_c": cells.smallest_c[at],
+    }
     if cells.staked is not None and cells.won is not None:
         table |= {"staked": cells.staked[at], "won": cells.won[at]}
     return table
+
+
+def _stack(by_class: Sequence[ClassSums], name: str) -> Floats:
+    """One sum of all classes, as an array [class, group, bin]."""
+    return np.stack([sums.sums[name] for sums in by_class])

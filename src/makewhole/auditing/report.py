@@ -1,18 +1,22 @@
-"""What an audit finds, and how it says so."""
+"""The result of an audit: its numbers, and the report in words."""
 
 from __future__ import annotations
 
 import math
+import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from makewhole import frames
+from makewhole import frames, pages
+from makewhole.auditing.page import render_audit, render_fragment
 
-_SHOWN = 10  # groups in the table
+_SHOWN = 10  # groups of a column that are printed
 
 
 class Bounded(NamedTuple):
-    """A number as measured, and where it lies."""
+    """A number as measured, and the bounds between which its true value lies."""
 
     value: float
     low: float
@@ -20,11 +24,20 @@ class Bounded(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """How good the forecasts are. `brier` = reliability − resolution + uncertainty + within.
+    """How good the forecasts are; for all of these, smaller is better, except for `resolution`.
 
-    `mce` and `ece` are the largest and the mean gap between what was said and what happened, over bins;
-    `within` is what the bins cannot see (Stephenson, Coelho & Jolliffe 2008). With classes the parts of the
-    Brier score add up over them, `ece` is their mean and `mce` their largest.
+    A gap is the difference between how often it happened and what was said. `mce` is the largest gap of a bin
+    (the maximum calibration error), `ece` the mean gap over all rows (the expected calibration error).
+
+    `brier` is the Brier score, the mean of (y − μ)². It is reliability − resolution + uncertainty + within.
+    `reliability` is the mean squared gap of the bins. `resolution` is how much the bins' frequencies differ
+    from the overall frequency. `uncertainty` is the Brier score of always forecasting the overall frequency.
+    `within` is what differs inside bins (Stephenson, Coelho & Jolliffe 2008).
+
+    `log_loss` is the mean of −ln of the probability given to what happened; infinite if that was once 0.
+
+    With classes the parts of the Brier score are added up over them, `ece` is their mean and `mce` the
+    largest.
     """
 
     mce: Bounded
@@ -38,10 +51,14 @@ class Scores(NamedTuple):
 
 
 class GroupFinding(NamedTuple):
-    """A group: what was said, what happened, and what somebody who knows the group and the forecast wins.
+    """What an audit finds about one group.
 
-    `wins` is per forecast, staking 1 wherever it pays, as measured; `wins_low` is what that is at least, by
-    bins or on the whole group. With classes, `mu`, `outcome` and `gap` are those of `class_`, the worst.
+    `mu` is the mean forecast, `outcome` how often it happened, `gap` the second minus the first, `c` the mean
+    c. `wins` is what somebody wins per forecast who knows the forecast and the group, and stakes 1 on every
+    bin where it has paid; it includes luck. `wins_low` is the part that is not luck. `smallest_c` is the
+    smallest c that this group does not refute. `p_value` bounds the chance of data that speak as strongly
+    against the forecaster, if the truth were always within c of the forecast. `staked` and `won` are sums of
+    money. With classes, `mu`, `outcome` and `gap` are those of `class_`, the class with the largest gap.
     """
 
     rows: int
@@ -58,12 +75,16 @@ class GroupFinding(NamedTuple):
     class_: int | None = None
 
     def urgency(self) -> tuple[float, float, int]:
-        """Sorts the worst first: who needs the widest c, the surest, the largest."""
+        """A sort key that puts the worst group first: by the c it needs, its p-value, its size."""
         return -self.smallest_c, self.p_value, -self.rows
 
 
 class Cell(NamedTuple):
-    """One bet against the forecaster: whom it is on, which way, and what it wins per unit staked."""
+    """One bet against the forecaster: on which rows, on which side, and what it wins per unit staked.
+
+    The rows are those of `class_` (None for a binary event) whose column `group` has this `value` ("" for all
+    rows), with forecasts from `low` to `high`. `stake` is 1 for a bet that it happens, −1 that it does not.
+    """
 
     class_: int | None
     group: str
@@ -79,13 +100,13 @@ class Cell(NamedTuple):
     p_value: float
 
     def where(self) -> str:
-        """In words."""
+        """Say in words which forecasts the bet is on."""
         part = None if (self.low, self.high) == (0.0, 1.0) else (self.low, self.high)
         return where(self.class_, self.group, self.value, part)
 
 
 def where(class_: int | None, group: str, value: str, part: tuple[float, float] | None) -> str:
-    """Which forecasts a cell is about."""
+    """Say in words which forecasts a cell is about; `part` is the bin, None for all bins."""
     parts = [] if class_ is None else [f"class {class_}"]
     parts += [group if value == "yes" else f"{group}={value}"] if group else []
     parts += [f"forecasts from {part[0]:.3g} to {part[1]:.3g}"] if part else []
@@ -94,13 +115,35 @@ def where(class_: int | None, group: str, value: str, part: tuple[float, float] 
 
 @dataclass(frozen=True, eq=False)
 class AuditReport:
-    """What standing behind these forecasts would cost. `str()` of it is for reading, `to_dict()` for JSON.
+    """What an audit has found. Print it to read it; `to_dict()` is for JSON, `to_html(path)` for a web page.
 
-    `sound` says that the data do not refute it, at this confidence: no bet that looks at the forecast, or
-    at the forecast and a group, is shown to win. `p_value` is the chance, at most, of data that speak so
-    strongly against it, were it sound. `smallest_c` is the narrowest constant c that is not refuted, and
-    `groups[column][value].smallest_c` the same for one group. `cells` has every bet that was tried. All
-    bounds hold at once.
+    The forecaster stands behind the interval [μ − c, μ + c] for every forecast μ. All bounds and p-values
+    hold for all bets at once.
+
+    Attributes
+    ----------
+    sound
+        Whether the data do not refute the forecaster, at this confidence: no bet that looks at the forecast,
+        or at the forecast and a group, is shown to win.
+    p_value
+        An upper bound on the chance of data that speak as strongly against the forecaster, if it were sound.
+    smallest_c
+        The smallest constant c that is not refuted. For one group it is `groups[column][value].smallest_c`.
+    best
+        The bet that wins most surely.
+    wins, wins_low
+        What the best bettor wins per forecast, as measured (luck included), and at least.
+    scores, by_class
+        The scores of the forecasts, and of each class. `report.brier` is short for `report.scores.brier`; the
+        same goes for the other scores.
+    groups
+        By column and value, what was found about each group.
+    cells
+        Every bet that was tried, as a frame.
+    rows, incomplete, missing
+        How many rows were audited, how many were left out, and how many of these lacked which number.
+    staked, won
+        With stakes: how much was staked, and what these bets have won.
     """
 
     rows: int
@@ -126,13 +169,52 @@ class AuditReport:
 
     @property
     def cells(self) -> Any:
-        """Every bin, every group and every bin of every group, as a frame."""
+        """Every bin, every group and every bin of every group, as a frame.
+
+        It is made with the library of the audited frame: pandas in, pandas out; likewise polars and pyarrow.
+        For Dask it is a pandas frame, for DuckDB and Spark the first installed of polars, pandas and pyarrow.
+        """
         return frames.make_frame(self.table, self.backend)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in Scores._fields:
-            return getattr(self.scores, name)
-        raise AttributeError(f"an audit report has no {name!r}")
+    @property
+    def mce(self) -> Bounded:
+        """The largest gap of a bin, with bounds."""
+        return self.scores.mce
+
+    @property
+    def ece(self) -> float:
+        """The mean gap over all rows."""
+        return self.scores.ece
+
+    @property
+    def brier(self) -> float:
+        """The Brier score, the mean of (y − μ)²."""
+        return self.scores.brier
+
+    @property
+    def reliability(self) -> float:
+        """The part of the Brier score that is due to gaps."""
+        return self.scores.reliability
+
+    @property
+    def resolution(self) -> float:
+        """The part of the Brier score that is gained by telling rows apart."""
+        return self.scores.resolution
+
+    @property
+    def uncertainty(self) -> float:
+        """The Brier score of always forecasting the overall frequency."""
+        return self.scores.uncertainty
+
+    @property
+    def within(self) -> float:
+        """The part of the Brier score that the bins do not show."""
+        return self.scores.within
+
+    @property
+    def log_loss(self) -> float:
+        """The mean of −ln of the probability given to what happened."""
+        return self.scores.log_loss
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the cells, as plain data; numbers that are not finite become None."""
@@ -143,14 +225,28 @@ class AuditReport:
         plain |= {"best": self.best, "wins": self.wins, "wins_low": self.wins_low, "scores": self.scores}
         plain |= {"by_class": list(self.by_class), "groups": self.groups, "notes": list(self.notes)}
         plain |= {} if self.staked is None else {"staked": self.staked, "won": self.won}
-        found: dict[str, Any] = _plain(plain)
-        return found
+        data: dict[str, Any] = _to_plain(plain)
+        return data
+
+    def to_html(
+        self, path: str | Path, *, title: str = "audit of forecasts", pictures: Sequence[pages.Picture] = ()
+    ) -> None:
+        """Write the report to an HTML file that needs no other file.
+
+        `pictures` are shown after the verdict. Raises a ValueError if the path does not end in .html (or
+        .htm) or its folder does not exist. A file that is there already is replaced.
+        """
+        pages.check_path(path)
+        pages.write(path, render_audit(title, self, pictures))
+
+    def _repr_html_(self) -> str:
+        return render_fragment(self)
 
     # --- in words -----------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
         notes = [f"note: {note}" for note in self.all_notes()]
-        parts = [self.verdict(), self._scores(), self._bins(), self._groups(), notes]
+        parts = [self.verdict(), self._scores(), self._bins(), self._groups(), _wrap(*self.legend()), notes]
         return "\n\n".join("\n".join(part).strip("\n") for part in parts if part)
 
     def sure(self) -> str:
@@ -158,7 +254,7 @@ class AuditReport:
         return f"{100 * self.confidence:.6g}%"
 
     def verdict(self) -> list[str]:
-        """The answer first."""
+        """The answer in a few lines."""
         sure, best = self.sure(), self.best
         gone = f", {self.incomplete:,} left out, missing or undecided" if self.incomplete else ""
         lines = [f"{self.rows:,} forecast{'s' * (self.rows != 1)}{gone}; c = {self.c}"]
@@ -207,7 +303,10 @@ class AuditReport:
                 lines.append(f"{name:<{width}}{self._line(k)}")
         return [
             *lines,
-            "what it wins: per unit staked, as measured here; luck may have done it unless marked",
+            *_wrap(
+                "best bet: yes bets that it happens, no that it does not. Its win is per unit staked, as "
+                "measured; it may be luck unless it is marked."
+            ),
         ]
 
     def _line(self, k: int) -> str:
@@ -223,7 +322,7 @@ class AuditReport:
         )
 
     def rows_of(self, group: str = "", value: str | None = None, class_: int | None = None) -> list[int]:
-        """Which rows of the table are a group's; with classes, those of one (else of the first)."""
+        """The indices of a group's rows in the table; with classes, of one class (by default the first)."""
         t = self.table
         known: list[str] = t["group"]
         return [
@@ -235,11 +334,11 @@ class AuditReport:
         ]
 
     def is_total(self, row: int) -> bool:
-        """Whether a row of the table is about all bins."""
+        """Whether a row of the table is about all bins together."""
         return bool(self.table["total"][row])
 
     def bet(self, row: int) -> str:
-        """A row of the table, as a bet in words."""
+        """Say in words which bet a row of the table is."""
         t = self.table
         return f"{'yes' if t['stake'][row] > 0 else 'no'} on " + where(
             int(t["class"][row]) if "class" in t else None,
@@ -250,8 +349,8 @@ class AuditReport:
 
     def _groups(self) -> list[str]:
         lines: list[str] = []
-        for column, found in self.groups.items():
-            worst = sorted(found.items(), key=lambda item: item[1].urgency())
+        for column, findings in self.groups.items():
+            worst = sorted(findings.items(), key=lambda item: item[1].urgency())
             head = f"{column[:24]:<25}{'rows':>11}{'said':>9}{'happened':>10}"
             lines += ["", f"{head}{'wins':>9}{'at least':>10}{'c needed':>10}"]
             for value, g in worst[:_SHOWN]:
@@ -265,26 +364,41 @@ class AuditReport:
                 lines.append(f"and {len(worst) - _SHOWN:,} more, which need no wider c")
         if lines:
             lines += [
-                f"wins: per forecast, by whoever knows the forecast and the group and stakes 1"
-                f"{' on each class' if self.by_class else ''} where it paid; luck included",
-                "at least: the part of it that is not luck; c needed: the smallest c that is not refuted",
+                *_wrap(
+                    "wins: what somebody wins per forecast who knows the forecast and the group, and stakes 1"
+                    f"{' on each class' if self.by_class else ''} wherever it has paid; this includes luck. "
+                    "at least: the part of it that is not luck. c needed: the smallest c that is not refuted."
+                ),
             ]
         return lines
 
+    def legend(self) -> list[str]:
+        """Explain the words of the report, in whole sentences."""
+        return [
+            "c: the forecaster stands behind the interval from forecast - c to forecast + c.",
+            "gap: how often it happened, minus what was said.",
+            "p-value: at most the chance of data that speak as strongly against the forecaster, if the truth "
+            "always lay within c of the forecast.",
+        ]
+
     def all_notes(self) -> list[str]:
-        """What was missing, and what else somebody should know."""
+        """Say which numbers were missing, and what else the reader should know."""
         gaps = {name: count for name, count in self.missing.items() if count}
         notes = [f"{count:,} row{'s' * (count != 1)} without {name}" for name, count in gaps.items()]
         return [*notes, *self.notes]
 
 
-def _plain(value: Any) -> Any:
+def _wrap(*sentences: str) -> list[str]:
+    return [line for sentence in sentences for line in textwrap.wrap(sentence, 110)]
+
+
+def _to_plain(value: Any) -> Any:
     if hasattr(value, "_asdict"):
-        return {name.rstrip("_"): _plain(v) for name, v in value._asdict().items()}
+        return {name.rstrip("_"): _to_plain(v) for name, v in value._asdict().items()}
     if isinstance(value, dict):
-        return {str(key): _plain(v) for key, v in value.items()}
+        return {str(key): _to_plain(v) for key, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
+        return [_to_plain(v) for v in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

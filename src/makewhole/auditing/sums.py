@@ -1,9 +1,12 @@
-"""What an audit needs of a table, added up by whatever engine holds it; only the sums come back.
+"""Add up what an audit needs, in the engine that holds the table; only the sums come back.
 
-One implementation for pandas, polars, pyarrow, DuckDB, Dask and Spark, by way of narwhals. Columns are made
-before `agg`, for not every engine takes expressions inside it; flags are summed as whole numbers; a row where
-a number is missing (null or NaN, the same here) goes to bin −1 with zeros in place of its numbers, so that
-nothing poisons a sum and nothing is dropped unseen.
+There is one implementation for pandas, polars, pyarrow, DuckDB, Dask and Spark, written with narwhals. It
+keeps to what all of them can do:
+
+- Columns are made before `agg`, since not every engine takes expressions inside it.
+- Flags are summed as whole numbers.
+- Null and NaN both count as missing. A row with a missing number goes to bin −1, with zeros in place of its
+  numbers: it cannot turn a sum into NaN, and it is counted.
 """
 
 from __future__ import annotations
@@ -19,22 +22,25 @@ from typing import Any
 import numpy as np
 
 from makewhole.arguments import SUM_TOLERANCE, Floats
+from makewhole.auditing.describing import describe
+from makewhole.auditing.groupings import Grouping
 from makewhole.frames import open_native
 
-# Predicates that share a pass over the data: it has at most 2⁶ times as many cells.
-_TOGETHER = 6
+# How many predicates share one query. Together they have at most 2⁶ combinations, each with cells of its own.
+_PREDICATES_PER_QUERY = 6
 
 MISSING = "(missing)"
-_INCOMPLETE = "makewhole: a class is missing"
-_NOTHING = ("NAType", "NaTType")  # pandas' own
+_INCOMPLETE = "makewhole: a class is missing"  # a column of our own
+_PANDAS_MISSING = ("NAType", "NaTType")  # the types of pandas.NA and pandas.NaT
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns play which part; `c` may be a number, `label` is the class that counts as 1.
+    """The columns that one class needs, by the part they play; a binary event is one class.
 
-    `others` are columns that must not be missing, either: the other classes' numbers. An outcome that
-    is `undecided` counts as missing, and so does a row of no weight.
+    `c` may be a number instead of a column. With K classes, `classes` is K and `label` the class that counts
+    as outcome 1. `others` are the other classes' columns: a row that lacks one of their numbers is left out,
+    too. So is a row whose outcome equals `undecided`, and a row of weight 0.
     """
 
     mu: str
@@ -48,32 +54,52 @@ class Columns:
     undecided: float | None = None
 
     def numeric(self) -> dict[str, str]:
-        """The columns of numbers, by the argument that names them."""
+        """The columns that must hold numbers, by the argument that names them."""
         named = {"mu": self.mu, "outcome": self.outcome, "c": self.c, "stake": self.stake}
         named["weight"] = self.weight
         return {argument: column for argument, column in named.items() if isinstance(column, str)}
 
 
 @dataclass
-class Pass:
-    """Sums by label and bin, from one pass: `sums[name]` has a row per label and a column per bin."""
+class GroupedSums:
+    """The result of one query: sums by the labels of some groupings and by the bin of the forecast.
 
-    keys: tuple[str, ...]
+    `labels` are the combinations of labels that occur, with one label per grouping. `sums[name]` has a row
+    for each of them, and a column for each bin. `missing` is how many rows were left out. `merged` is how
+    many small groups were put together into the last row.
+    """
+
+    groupings: tuple[Grouping, ...]
     labels: list[tuple[str, ...]]
     sums: dict[str, Floats]
     missing: int
-    others: int  # groups that became one
+    merged: int
 
 
 def open_frame(frame: Any) -> Any:
-    """The frame as narwhals knows it."""
+    """Return the frame as narwhals wraps it.
+
+    Raises
+    ------
+    TypeError
+        If it is not a dataframe that narwhals knows.
+    ValueError
+        If two of its columns have the same name.
+    """
     if hasattr(frame, "unify_dictionaries"):  # pyarrow's chunks may number their text differently
         frame = frame.unify_dictionaries()
-    return open_native(frame)
+    try:
+        return open_native(frame)
+    except TypeError:
+        raise TypeError(
+            "frame must be a dataframe (pandas, polars, pyarrow, DuckDB, Dask or Spark); got "
+            f"{describe(frame)}. Put probabilities and outcomes into columns and name them: "
+            'mw.audit(pandas.DataFrame({"p": p, "y": y}), mu="p", outcome="y")'
+        ) from None
 
 
-def planned(frame: Any) -> Any:
-    """A polars frame made lazy, for its engine plans better than we do; any other as it is."""
+def make_lazy(frame: Any) -> Any:
+    """Return a polars frame as a lazy one, so that polars plans the whole query; any other as it is."""
     import narwhals as nw
 
     eager = isinstance(frame, nw.DataFrame) and frame.implementation.is_polars()
@@ -81,7 +107,7 @@ def planned(frame: Any) -> Any:
 
 
 def mark_gaps(frame: Any, columns: Sequence[str]) -> Any:
-    """The frame with a column that says which rows lack some class's number: such a row is none's."""
+    """Add a column that is 1 where a row lacks a number of some class; all classes leave that row out."""
     import narwhals as nw
 
     numbers = [nw.col(column).cast(nw.Float64) for column in columns]
@@ -90,7 +116,7 @@ def mark_gaps(frame: Any, columns: Sequence[str]) -> Any:
 
 
 def check_columns(frame: Any, numeric: Mapping[str, str], others: Iterable[str]) -> None:
-    """Say which column does not exist, or holds no numbers."""
+    """Raise an error if a column does not exist (ValueError) or holds no numbers (TypeError)."""
     import narwhals as nw
 
     schema = frame.collect_schema()
@@ -101,7 +127,7 @@ def check_columns(frame: Any, numeric: Mapping[str, str], others: Iterable[str])
     for argument, column in numeric.items():
         if not (schema[column].is_numeric() or schema[column] == nw.Boolean or _holds_numbers(frame, column)):
             example = _first(frame.select(nw.col(column)))
-            if example is None:  # nothing but gaps, or nothing at all
+            if example is None:  # all its values are missing, or it has none
                 continue
             shown = f", as in {example!r}"
             if argument == "outcome":
@@ -112,7 +138,7 @@ def check_columns(frame: Any, numeric: Mapping[str, str], others: Iterable[str])
 
 
 def _holds_numbers(frame: Any, column: str) -> bool:
-    """Whether a pandas column of objects holds numbers, and gaps perhaps."""
+    """Whether a pandas column of dtype object holds only numbers and missing values."""
     import narwhals as nw
 
     if frame.collect_schema()[column] != nw.Object:
@@ -121,33 +147,44 @@ def _holds_numbers(frame: Any, column: str) -> bool:
     return all(isinstance(v, (int, float, Decimal, np.number, np.bool_)) for v in values)
 
 
-def add_up(frame: Any, columns: Columns, groups: Mapping[str, Any], bins: int, most: int) -> list[Pass]:
-    """Every pass an audit needs: one for each group column, and one for a few predicates at a time.
+def query_sums(
+    frame: Any, columns: Columns, groupings: Sequence[Grouping], bins: int, most: int
+) -> list[GroupedSums]:
+    """Query every sum that an audit needs: once for each column of groups, and once for every six predicates.
 
-    The first adds up the scores, too, and finds what is wrong. Of a column's groups the largest come first;
-    those beyond the first `most` become one.
+    The first query adds up the scores, too, and finds numbers that are out of bounds. Of a column's groups
+    the largest come first; those after the first `most` are merged into one.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of bounds: the message has an example.
     """
-    import narwhals as nw
-
-    plain = [name for name, rule in groups.items() if not isinstance(rule, nw.Expr)]
-    predicates = [name for name in groups if name not in plain]
-    sets: list[tuple[str, ...]] = [(name,) for name in plain]
-    sets += [tuple(predicates[k : k + _TOGETHER]) for k in range(0, len(predicates), _TOGETHER)]
-    prepared = _prepare(frame, columns, groups, bins)
-    passes: list[Pass] = []
-    for keys in sets or [()]:
-        by = [_key(groups, name) for name in keys]
-        found = _collect(prepared.group_by(*by, "bin").agg(*_sums(columns, first=not passes)))
-        values = {n: np.asarray(found[n].to_list(), np.float64) for n in found.columns if n not in by}
-        if not passes and values["bad"].sum():
+    predicates = [grouping for grouping in groupings if grouping.column is None]
+    queries: list[tuple[Grouping, ...]] = [
+        (grouping,) for grouping in groupings if grouping.column is not None
+    ]
+    queries += [
+        tuple(predicates[k : k + _PREDICATES_PER_QUERY])
+        for k in range(0, len(predicates), _PREDICATES_PER_QUERY)
+    ]
+    keys = {grouping.name: f"key{k}" for k, grouping in enumerate(groupings)}
+    prepared = _prepare(frame, columns, groupings, keys, bins)
+    results: list[GroupedSums] = []
+    for query in queries or [()]:
+        by = [keys[grouping.name] for grouping in query]
+        rows = _collect(prepared.group_by(*by, "bin").agg(*_sums(columns, first=not results)))
+        values = {n: np.asarray(rows[n].to_list(), np.float64) for n in rows.columns if n not in by}
+        if not results and values["bad"].sum():
             _refuse_wrong(frame, columns)
-        labels = [_labels(found[key]) for key in by]
-        passes.append(_tabulate(keys, labels, values, bins, most if len(keys) == 1 else None))
-    return passes
+        labels = [_labels(rows[key]) for key in by]
+        by_column = bool(query) and query[0].column is not None
+        results.append(_tabulate(query, labels, values, bins, most if by_column else None))
+    return results
 
 
 def count_gaps(frame: Any, columns: Columns) -> dict[str, int]:
-    """How many rows lack each of the numbers."""
+    """Count the rows that lack each of the numbers, by what they lack."""
     import narwhals as nw
 
     others = {f"other {k}": name for k, name in enumerate(columns.others)}
@@ -161,12 +198,12 @@ def count_gaps(frame: Any, columns: Columns) -> dict[str, int]:
     flags = [
         nw.when(r).then(nw.lit(1)).otherwise(nw.lit(0)).alias(f"n{k}") for k, r in enumerate(rules.values())
     ]
-    found = _collect(frame.select(*flags).select(*(nw.col(f"n{k}").sum() for k in range(len(rules)))))
-    return {name: int(found[f"n{k}"].to_list()[0]) for k, name in enumerate(rules)}
+    counts = _collect(frame.select(*flags).select(*(nw.col(f"n{k}").sum() for k in range(len(rules)))))
+    return {name: int(counts[f"n{k}"].to_list()[0]) for k, name in enumerate(rules)}
 
 
 def check_sums(frame: Any, mus: Sequence[str]) -> None:
-    """Class probabilities must add up to one."""
+    """Raise a ValueError if the class probabilities of some row do not add up to one."""
     import narwhals as nw
 
     total = functools.reduce(operator.add, (nw.col(mu).cast(nw.Float64) for mu in mus))
@@ -177,12 +214,8 @@ def check_sums(frame: Any, mus: Sequence[str]) -> None:
         raise ValueError(f"the sum of mu={list(mus)!r} must be 1 in every row; got {example:g}")
 
 
-def _key(groups: Mapping[str, Any], name: str) -> str:
-    return f"key{list(groups).index(name)}"
-
-
 def _numbers(columns: Columns) -> list[Any]:
-    """The columns that play a part, under the name of the part."""
+    """Select the columns that play a part, and name them by their part."""
     import narwhals as nw
 
     numeric = columns.numeric().items()
@@ -190,16 +223,21 @@ def _numbers(columns: Columns) -> list[Any]:
     return [*(nw.col(column).cast(nw.Float64).alias(argument) for argument, column in numeric), *marked]
 
 
-def _prepare(frame: Any, columns: Columns, groups: Mapping[str, Any], bins: int) -> Any:
-    """The frame with the keys, `bin`, and every number the sums are made of."""
+def _prepare(
+    frame: Any, columns: Columns, groupings: Sequence[Grouping], keys: Mapping[str, str], bins: int
+) -> Any:
+    """Return the frame with a key for each grouping, `bin`, and every number that will be summed."""
     import narwhals as nw
 
     col, lit, when = nw.col, nw.lit, nw.when
     numeric, wrong = columns.numeric(), list(_wrong(columns).values())
     kept = _numbers(columns)
-    for name, rule in groups.items():
-        inside = when(rule).then(lit(1)).otherwise(lit(0)) if isinstance(rule, nw.Expr) else col(rule)
-        kept.append(inside.alias(_key(groups, name)))
+    for grouping in groupings:
+        if grouping.column is None:
+            label = when(grouping.predicate).then(lit(1)).otherwise(lit(0))
+        else:
+            label = col(grouping.column)
+        kept.append(label.alias(keys[grouping.name]))
     frame = frame.select(*kept)
     gone = _any_gap(columns)
     frame = frame.with_columns(gone=when(gone).then(lit(1)).otherwise(lit(0)), one=lit(1))
@@ -215,7 +253,7 @@ def _prepare(frame: Any, columns: Columns, groups: Mapping[str, Any], bins: int)
     frame = frame.with_columns(
         bin=(col("mu") * bins).floor().cast(nw.Int64), error=col("outcome") - col("mu")
     )
-    below = when(col("bin") < bins).then(col("bin")).otherwise(lit(bins - 1))  # 1 belongs to the last
+    below = when(col("bin") < bins).then(col("bin")).otherwise(lit(bins - 1))  # μ = 1 belongs to the last bin
     frame = frame.with_columns(bin=when(whole).then(below).otherwise(lit(-1)))
     return _with_products(frame, columns)
 
@@ -237,7 +275,7 @@ def _any_gap(columns: Columns) -> Any:
 
 
 def _wrong(columns: Columns) -> dict[str, Any]:
-    """By argument, where a number is out of bounds."""
+    """By argument, the expression that is true where its number is out of bounds."""
     import narwhals as nw
 
     col, huge = nw.col, 1e300
@@ -251,7 +289,7 @@ def _wrong(columns: Columns) -> dict[str, Any]:
     if columns.stake is not None:
         rules["stake"] = (col("stake") < -huge) | (col("stake") > huge)
     if columns.weight is not None:
-        small = (col("weight") > 0) & (col("weight") < 1e-100)  # its square would vanish
+        small = (col("weight") > 0) & (col("weight") < 1e-100)  # its square would be rounded to 0
         rules["weight"] = (col("weight") < 0) | (col("weight") > 1e100) | small
     return rules
 
@@ -265,11 +303,13 @@ def _bound(argument: str, classes: int | None) -> str:
 
 
 def _with_products(frame: Any, columns: Columns) -> Any:
-    """Columns that will be summed: weighted, and logarithms where there is one."""
+    """Add the columns that will be summed: errors, logarithms and money. All but the money are weighted."""
     import narwhals as nw
 
     col, lit, when = nw.col, nw.lit, nw.when
-    said = when(col("outcome") > 0).then(col("mu")).otherwise(1 - col("mu"))  # of what happened
+    said = (
+        when(col("outcome") > 0).then(col("mu")).otherwise(1 - col("mu"))
+    )  # the probability given to what happened
     frame = frame.with_columns(said=said, squared=col("error") * col("error"))
     frame = frame.with_columns(
         said=when(col("said") > 0).then(col("said")).otherwise(lit(1.0)),
@@ -307,39 +347,43 @@ def _sums(columns: Columns, *, first: bool) -> list[Any]:
 
 
 def _tabulate(
-    keys: tuple[str, ...], columns: list[list[str]], values: dict[str, Floats], bins: int, most: int | None
-) -> Pass:
-    """From a row per label and bin to a matrix per sum, the largest groups first."""
+    groupings: tuple[Grouping, ...],
+    columns: list[list[str]],
+    values: dict[str, Floats],
+    bins: int,
+    most: int | None,
+) -> GroupedSums:
+    """Turn a query's rows, one per label and bin, into a matrix for each sum, the largest groups first."""
     places: dict[tuple[str, ...], int] = {}
     rows: list[tuple[str, ...]] = list(zip(*columns, strict=True)) or [()] * len(values["bin"])
     at = np.array([places.setdefault(row, len(places)) for row in rows], dtype=np.int64)
     which = values.pop("bin").astype(np.int64)
     counted = which >= 0
-    labels, others = list(places), 0
+    labels, merged = list(places), 0
     if most is not None:
         size = np.bincount(at, values["one"] * counted, minlength=len(labels))
         order = sorted(np.flatnonzero(size).tolist(), key=lambda k: (-size[k], labels[k]))
-        others = max(0, len(order) - most)
-        rank = np.zeros(len(labels), dtype=np.int64)  # a group whose rows are all left out counts nowhere
+        merged = max(0, len(order) - most)
+        rank = np.zeros(len(labels), dtype=np.int64)  # groups without rows have no rank
         rank[order] = np.minimum(np.arange(len(order)), most)
-        at, labels = rank[at], [labels[k] for k in order[:most]] + [(f"({others:,} others)",)] * (others > 0)
+        at, labels = rank[at], [labels[k] for k in order[:most]] + [(f"({merged:,} others)",)] * (merged > 0)
     sums = {}
     for name, column in values.items():
         sums[name] = np.zeros((len(labels), bins))
         combine = np.maximum if name == "heaviest" else np.add
         combine.at(sums[name], (at[counted], which[counted]), column[counted])
-    return Pass(keys, labels, sums, int(values["one"][~counted].sum()), others)
+    return GroupedSums(groupings, labels, sums, int(values["one"][~counted].sum()), merged)
 
 
 def _labels(series: Any) -> list[str]:
-    """Groups' names, the same from every engine."""
+    """Write the labels of groups as text, the same for every engine."""
     values, nulls = series.to_list(), series.is_null().to_list()
     return [MISSING if null else text_of(value) for value, null in zip(values, nulls, strict=True)]
 
 
 def text_of(value: Any) -> str:
-    """A label as text, whatever an engine has made of it: whole numbers may come as floats, gaps as NaN."""
-    if value is None or type(value).__name__ in _NOTHING:
+    """Write one label as text. Engines may give whole numbers as floats, and missing values as NaN."""
+    if value is None or type(value).__name__ in _PANDAS_MISSING:
         return MISSING
     if isinstance(value, (float, np.floating)):
         if math.isnan(value):
@@ -349,7 +393,7 @@ def text_of(value: Any) -> str:
 
 
 def _refuse_wrong(frame: Any, columns: Columns) -> None:
-    """Raise about a number that is out of bounds, with an example of it."""
+    """Raise a ValueError about the first argument with a number out of bounds, with an example."""
     import narwhals as nw
 
     named = columns.numeric()
@@ -366,12 +410,12 @@ def _refuse_wrong(frame: Any, columns: Columns) -> None:
 
 
 def _first(frame: Any) -> Any:
-    """The first value of a frame's one column that is no gap."""
+    """The first value that is not null in a frame of one column; None if there is none."""
     import narwhals as nw
 
     column = frame.collect_schema().names()[0]
-    found = _collect(frame.filter(~nw.col(column).is_null()).head(1))[column].to_list()
-    return found[0] if found else None
+    values = _collect(frame.filter(~nw.col(column).is_null()).head(1))[column].to_list()
+    return values[0] if values else None
 
 
 def _collect(frame: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`makewhole audit`: whether to stand behind these forecasts."""
+"""`makewhole audit`: audit a file of forecasts, and print or write the report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import makewhole as mw
-from makewhole.auditing.page import render_audit
+from makewhole import pages
 from makewhole.cli.files import Table, need
 
 
@@ -19,27 +19,38 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "audit",
         help="should we stand behind these forecasts?",
-        description="Ask of a file of forecasts and outcomes: which bets against them win, how much, and how "
-        "wide must c be? Every bin of the forecast, every group, and every bin of every group is a bet.",
-        epilog="Bounds hold for all bets at once, at any count (Chernoff and Hoeffding). A number after --c "
-        "is the half-width the forecaster stands behind; a name is a column of it.",
+        description="Audit a file of forecasts and outcomes: which bets against the forecasts win, how much, "
+        "and how wide must c be? Every bin of the forecast, every group, and every bin of every group is a "
+        "bet. The forecaster stands behind the interval from forecast - c to forecast + c.",
+        epilog="The bounds hold for all bets at once and for any number of rows (Chernoff and Hoeffding), if "
+        "the outcomes are independent given the forecasts.",
     )
     add = parser.add_argument
-    add("file", type=Path, help="a .csv or .parquet file")
-    add("--mu", default="mu", help="column of probabilities (default mu); for classes p0,p1,…")
+    add("file", type=Path, help="a .csv, .tsv (or .gz of them) or .parquet file")
+    add("--mu", default="mu", help="column of forecast probabilities (default mu); for classes p0,p1,…")
     add("--outcome", default="y", help="column of outcomes, 0 or 1 (default y); for classes 0 … K-1")
     add("--by", "--group", "--groups", default="", metavar="COLUMN,…", help="columns of groups")
-    add("--c", help="half-width: a number or a column (for classes one or several; default 0)")
-    add("--stake", help="column of stakes: what did these customers win? (for classes several)")
+    add("--c", help="the half-width c: a number, or a column; for classes one or several (default 0)")
+    add("--stake", help="column of stakes (for classes several): also say what these bets won")
     add("--weight", help="column of weights")
-    add("--bins", type=int, default=15, help="equal-width bins of the forecast (default 15)")
-    add("--confidence", type=float, default=0.95, help="with which all bounds hold together (default 0.95)")
-    add("--max-groups", type=int, default=1000, help="of each column; smaller ones become one (default 1000)")
+    add(
+        "--bins",
+        type=int,
+        default=15,
+        help="how many bins of equal width the forecast is divided into (default 15); fewer for little data",
+    )
+    add("--confidence", type=float, default=0.95, help="with which all bounds hold (default 0.95)")
+    add(
+        "--max-groups",
+        type=int,
+        default=1000,
+        help="groups of a column audited one by one; the rest as one (default 1000)",
+    )
     add(
         "--undecided",
         type=float,
-        help="an outcome that means there was none, as in a tie: left out and counted (default 0.5; for "
-        "classes none)",
+        help="an outcome that means that nothing was decided, such as a tie: such rows are left out and "
+        "counted (default 0.5; for classes none)",
     )
     add("--html", type=Path, help="write a self-contained report with pictures to this .html file")
     add("--json", action="store_true", help="print JSON")
@@ -48,13 +59,13 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Audit a file; the exit code is 1 only where that was asked for."""
+    """Audit a file and print the report.
+
+    Returns the exit code: 1 if the forecasts are refuted and --fail-if-unsound is given, else 0.
+    """
     page: Path | None = arguments.html
     if page is not None:  # before the work, not after it
-        if page.suffix.lower() not in (".html", ".htm"):
-            raise ValueError(f"--html must end in .html; got {str(page)!r}")
-        if not page.parent.is_dir():
-            raise ValueError(f"--html must lie in a folder that exists; got {str(page)!r}")
+        pages.check_path(page, "--html")
         need("matplotlib")
     table = Table(arguments.file)
     present = table.names
@@ -69,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     frame = table.scan(numbers, groups)
     undecided = 0.5 if arguments.undecided is None and len(mu) == 1 else arguments.undecided
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the report says it in its notes
+        warnings.simplefilter("ignore", UserWarning)  # the report's notes say the same
         report = mw.audit(
             frame,
             mu=mu if len(mu) > 1 else mu[0],
@@ -83,9 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
             confidence=arguments.confidence,
             max_groups=arguments.max_groups,
         )
-    if page is not None:  # before anything is printed: whoever reads that may have enough of it
-        title = f"audit of {arguments.file.name}"
-        page.write_text(render_audit(title, report, _figures(report)), encoding="utf-8")
+    if page is not None:  # before anything is printed: `| head` may end the program there
+        report.to_html(page, title=f"audit of {arguments.file.name}", pictures=_draw(report))
     print(json.dumps(report.to_dict(), allow_nan=False) if arguments.json else report)
     if page is not None and not arguments.json:
         print(f"\nwrote {page}")
@@ -93,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _names(given: str | None, present: list[str]) -> list[str]:
-    """Columns apart by commas; or one whose own name has a comma."""
+    """Split names at commas, unless the whole is the name of a column."""
     if given in present:
         return [given]
     return [name.strip() for name in (given or "").split(",") if name.strip()]
@@ -111,20 +121,21 @@ def _number_or_names(given: str | None, present: list[str]) -> float | list[str]
     return names
 
 
-def _figures(report: mw.AuditReport) -> dict[str, tuple[str, bytes]]:
-    found = {}
+def _draw(report: mw.AuditReport) -> list[pages.Picture]:
+    """Draw a reliability diagram for each class, and the best bets."""
+    pictures = []
     for class_ in range(max(1, len(report.by_class))):
         drawn = mw.plots.ReliabilityDisplay.from_report(report, class_=class_)
         name = f"reliability_{class_}" if report.by_class else "reliability"
         of = f" of class {class_}" if report.by_class else ""
-        found[name] = (f"What was said{of}, and what happened", _png(drawn.figure_))
-    drawn_bets = mw.plots.SoundnessDisplay.from_report(report)
-    return found | {"bets": ("The bets that win most surely", _png(drawn_bets.figure_))}
+        pictures.append(pages.Picture(name, f"What was said{of}, and what happened", _png(drawn.figure_)))
+    bets = mw.plots.SoundnessDisplay.from_report(report)
+    return [*pictures, pages.Picture("bets", "The bets that win most surely", _png(bets.figure_))]
 
 
 def _png(figure: Any) -> bytes:
     buffer = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a letter that the font lacks is drawn as a box
+        warnings.simplefilter("ignore", UserWarning)  # it is about letters that the font lacks
         figure.savefig(buffer, format="png", dpi=130)
     return buffer.getvalue()

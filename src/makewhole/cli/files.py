@@ -1,4 +1,4 @@
-"""The files that the command line reads."""
+"""Read the files that are given on the command line."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ import re
 from pathlib import Path
 from typing import Any
 
-# What people write for a number they do not have.
+# What people write for a missing number.
 _MISSING = ["", "NA", "N/A", "na", "n/a", "nan", "NULL", "null", "None", "none", "-", "?"]
 
 
 class Table:
-    """A .csv, .tsv or .parquet file, opened: `names` are its columns."""
+    """A .csv, .tsv or .parquet file; `names` are its columns.
+
+    Raises
+    ------
+    ValueError
+        If the file does not exist, is empty, cannot be read, or has two columns of the same name.
+    ModuleNotFoundError
+        If polars is not installed.
+    """
 
     def __init__(self, path: Path) -> None:
         kind = path.name.lower().removesuffix(".gz").rpartition(".")[2]
@@ -25,7 +33,7 @@ class Table:
         try:
             if kind == "parquet":
                 self._numbers = self._texts = self._polars.scan_parquet(path, glob=False)
-            else:  # the whole file decides a column's type: decimals may come late
+            else:  # read the whole file to tell a column's type: decimals may come late
                 options = {"separator": "\t" if kind == "tsv" else ",", "glob": False}
                 typed = {"infer_schema_length": None, "null_values": _MISSING}
                 self._numbers = self._polars.scan_csv(path, **typed, **options)
@@ -36,17 +44,23 @@ class Table:
             raise _unreadable(path, error) from None
         twice = [name for name in self.names if re.search(r"_duplicated_\d+$", name)]
         if twice:
-            raise ValueError(f"FILE {str(path)!r} must have columns of different names; see {twice[0]!r}")
+            name = twice[0].rpartition("_duplicated_")[0]
+            raise ValueError(
+                f"FILE {str(path)!r} must have columns of different names; {name!r} occurs twice"
+            )
         if empty:
             raise ValueError(f"FILE {str(path)!r} has a header and no rows")
 
     def scan(self, numbers: list[str], texts: list[str]) -> Any:
-        """A lazy polars frame of these columns; `texts` as they are written, 01 apart from 1, NA no gap."""
+        """Return a lazy polars frame of these columns.
+
+        The columns `texts` are kept as they are written: 01 is not 1, and NA is not a missing value.
+        """
         missing = [column for column in [*numbers, *texts] if column not in self.names]
         if missing:
             shown = ", ".join(sorted(self.names)[:20])
             semicolons = any(";" in name for name in self.names)
-            hint = " (columns apart by ';'? they must be by ',')" if semicolons else ""
+            hint = " (the separator looks like ';': save the file with commas)" if semicolons else ""
             raise ValueError(f"column {missing[0]!r} is not in {self.path}; it has: {shown}{hint}")
         wanted = self._numbers.select(list(dict.fromkeys(numbers)))
         others = [text for text in dict.fromkeys(texts) if text not in numbers]
@@ -55,7 +69,7 @@ class Table:
         return self._polars.concat([wanted, self._texts.select(others)], how="horizontal")
 
     def read(self, numbers: list[str], texts: list[str]) -> Any:
-        """The same, read."""
+        """Return a polars frame of these columns; like `scan`, but read into memory."""
         try:
             return self.scan(numbers, texts).collect()
         except self._polars.exceptions.PolarsError as error:
@@ -65,12 +79,12 @@ class Table:
 def _unreadable(path: Path, error: Exception) -> ValueError:
     first_line = str(error).strip().splitlines()[0]
     if "more fields" in first_line:
-        first_line += " (are columns apart by ',' and decimals by '.'?)"
+        first_line += " (columns must be separated by ',', and decimals written with '.')"
     return ValueError(f"FILE {str(path)!r} cannot be read as {path.suffix.lower()[1:]}: {first_line}")
 
 
 def need(module: str) -> Any:
-    """A module of the extra `cli`, or how to get it."""
+    """Import a module of the extra `cli`; if it is missing, the error says how to install it."""
     import importlib
 
     try:

@@ -1,9 +1,9 @@
-"""Mend a classifier until the audit finds nothing, and say how wide c must still be. Needs scikit-learn."""
+"""SoundClassifier: recalibrate a classifier until an audit does not refute it, and say how wide c must be."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
@@ -26,52 +26,68 @@ from makewhole.auditing.sums import text_of
 from makewhole.mending.maps import METHODS, Settings
 
 
+class Fold(NamedTuple):
+    """The rows of one fold: those to learn from, and those held out."""
+
+    train: Any
+    test: Any
+
+
 class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
-    """A classifier, recalibrated on held-out folds, that says how wide c must be, as far as the data tell.
+    """Recalibrate a classifier, and forecast intervals [μ − c, μ + c] that the data do not refute.
+
+    `fit` splits the data into folds. It fits the classifier on the others and forecasts each fold; from these
+    held-out forecasts it learns a map to better ones, and audits the mapped forecasts (again held out). μ is
+    the mapped probability, and c the half-width of the interval that you can stand behind.
 
     Parameters
     ----------
     estimator
         A classifier with `predict_proba`; by default logistic regression.
     c
-        "auto": the smallest c that an audit of held-out forecasts does not refute; or a number of your own.
-        Not refuted is not proven: few rows refute little, and `report_.mce` says how far off it may be.
+        "auto": the smallest c that the audit of the held-out forecasts does not refute; or a number from 0 to
+        1. A c that is not refuted is not proven: few rows refute little. `report_.mce.high` is an upper bound
+        on the largest gap.
     groups
-        Whom it must be sound for, besides everyone: columns of X, by name or by number, or a function from
-        X to a mapping from names to labels.
+        The groups for which it should be right, besides all rows together: columns of X, by name or by
+        number; or a function that takes X and returns a mapping from names to labels.
     method
-        "histogram": bins of equal counts, each saying what happened in it. "isotonic": a monotone map. Both
-        are for everyone; groups are only audited.
-        "multicalibration": a monotone map first; then group after group, and bin after bin of each, the
-        log odds are moved to what happened there, as long as one is off by more than chance (after
-        Hébert-Johnson et al. 2018). Without the map, small gaps everywhere would stay.
+        "histogram": in bins of equal counts, forecast the frequency of each bin. "isotonic": a map that never
+        decreases. These two map all rows alike; groups are only audited.
+        "multicalibration": first an isotonic map; then, as long as a group or a bin of a group is off by more
+        than chance, its log odds are moved to its frequency (after Hébert-Johnson et al. 2018). The isotonic
+        map removes the small gaps that are not worth a move each.
     bins
-        Of the histogram, of the audit, of multicalibration.
+        How many bins the forecasts are divided into: by the histogram, by multicalibration, and by the audit.
+        More bins mend and find errors in narrower ranges of the forecast; each then rests on fewer rows. 15
+        suits thousands of rows; take about 5 for hundreds.
     cv
-        Folds, or as many as the rarest class has rows.
+        How many folds; at most as many as the rarest class has rows.
     confidence
-        Of the audit.
+        The confidence of the audit. Multicalibration moves what chance alone would explain with a probability
+        below 1 − confidence.
     max_patches
-        The most bins that multicalibration moves.
+        The largest number of moves that multicalibration makes.
     random_state
-        Of the folds.
+        The seed of the shuffle before the folds are made.
 
     Attributes
     ----------
     classes_
-        The labels.
+        The labels of the classes.
     estimator_
-        The classifier, fitted to everything.
+        The classifier, fitted to all rows.
     report_
-        The audit of the held-out, mended forecasts; of the raw ones it is `raw_report_`.
+        The `AuditReport` of the recalibrated forecasts, held out; `raw_report_` is that of the classifier's
+        own.
     least_
-        The least probability it gives: 1/(n + 2) after n rows.
+        The smallest probability that is forecast: 1/(n + 2) after n rows.
     sound_
-        Whether the held-out forecasts are sound, at the c given, or at 0 with c="auto".
+        Whether the held-out forecasts are not refuted at the c given; with c="auto", at c = 0.
     c_
-        The half-width: given, or the smallest that is not refuted, for everyone and every group.
+        The half-width: the one given, or the smallest that neither all rows nor any group refutes.
     c_by_group_
-        With c="auto", the same by column and label; a row's c is then the widest of its groups'.
+        With c="auto", the smallest c by column and label. A row's c is then the largest of its groups'.
 
     Examples
     --------
@@ -124,7 +140,11 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         return LogisticRegression() if self.estimator is None else self.estimator
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the classifier, mend it on held-out folds, and audit what was mended, held out again."""
+        """Fit the classifier, learn the map from held-out forecasts, and audit held-out mapped ones.
+
+        Raises a ValueError if a setting is out of bounds, or if there are fewer than two classes, or fewer
+        than two rows of a class.
+        """
         self._check_settings()
         X = self._read(X, reset=True)
         y = column_or_1d(y, warn=True)
@@ -138,7 +158,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         folds = self._folds(outcome)
         raw = self._held_out(X, np.asarray(y), folds)
         self.estimator_ = clone(self._base()).fit(X, y)
-        self.least_ = 1 / (len(outcome) + 2)  # nothing is impossible on so little evidence
+        self.least_ = 1 / (len(outcome) + 2)  # so few rows cannot show that something is impossible
         mended = np.empty_like(raw)
         for train, test in folds:
             maps = self._maps(raw[train], outcome[train], _take(labels, train))
@@ -148,8 +168,8 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         self.report_ = self._audit(mended, outcome, labels, None)
         self.c_ = self.report_.smallest_c
         self.c_by_group_ = {
-            column: {value: found.smallest_c for value, found in values.items()}
-            for column, values in self.report_.groups.items()
+            column: {value: finding.smallest_c for value, finding in findings.items()}
+            for column, findings in self.report_.groups.items()
         }
         if self.c != "auto":
             self.c_ = float(self.c)
@@ -158,7 +178,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         return self
 
     def predict_proba(self, X: Any) -> Floats:
-        """The mended probabilities, one column per class."""
+        """Return the recalibrated probabilities, with one column per class."""
         check_is_fitted(self)
         X = self._read(X, reset=False)
         raw = _columns(self.estimator_.predict_proba(X))
@@ -166,22 +186,26 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         return np.column_stack([1 - mended[:, 0], mended[:, 0]]) if mended.shape[1] == 1 else mended
 
     def predict(self, X: Any) -> Any:
-        """The most probable class."""
+        """Return the most probable class of each row."""
         check_is_fitted(self)
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
     def predict_interval(self, X: Any) -> Floats:
-        """[μ − c, μ + c] within [0, 1], of the second class; with K classes of each, shaped (n, K, 2)."""
+        """Return [μ − c, μ + c], cut to [0, 1], for each row.
+
+        μ is the probability of the second class, and the shape is (n, 2). With K > 2 classes there is an
+        interval for each, and the shape is (n, K, 2).
+        """
         check_is_fitted(self)
         mu, c = self.predict_proba(X), self._widths(self._read(X, reset=False))[:, None]
         mu = mu[:, 1:] if len(self.classes_) == 2 else mu
-        found = np.stack([np.maximum(mu - c, 0.0), np.minimum(mu + c, 1.0)], axis=-1)
-        return found[:, 0] if len(self.classes_) == 2 else found
+        intervals = np.stack([np.maximum(mu - c, 0.0), np.minimum(mu + c, 1.0)], axis=-1)
+        return intervals[:, 0] if len(self.classes_) == 2 else intervals
 
     # --- the steps ----------------------------------------------------------------------------------------
 
     def _read(self, X: Any, *, reset: bool) -> Any:
-        """A dataframe as it is, for a pipeline may want its columns; anything else as an array."""
+        """Return a dataframe as it is, since a pipeline may need its columns; anything else as an array."""
         if hasattr(X, "columns"):
             return validate_data(self, X, reset=reset, skip_check_array=True)
         options = {"accept_sparse": "csr", "dtype": None, "ensure_all_finite": False}
@@ -201,15 +225,16 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         if not hasattr(self._base(), "predict_proba"):
             raise TypeError(f"estimator must have predict_proba; got {self.estimator!r}")
 
-    def _folds(self, outcome: Any) -> list[tuple[Any, Any]]:
+    def _folds(self, outcome: Any) -> list[Fold]:
         fewest = int(np.bincount(outcome).min())
         if fewest < 2:
             label = self.classes_[int(np.bincount(outcome).argmin())]
             raise ValueError(f"y must have at least two rows of every class; got one of {label!s}")
         split = StratifiedKFold(min(self.cv, fewest), shuffle=True, random_state=self.random_state)
-        return list(split.split(outcome, outcome))
+        return [Fold(*rows) for rows in split.split(outcome, outcome)]
 
-    def _held_out(self, X: Any, y: Any, folds: list[tuple[Any, Any]]) -> Floats:
+    def _held_out(self, X: Any, y: Any, folds: list[Fold]) -> Floats:
+        """Forecast each fold with a classifier that is fitted to the others."""
         raw = np.empty((len(y), 1 if len(self.classes_) == 2 else len(self.classes_)))
         for train, test in folds:
             fitted = clone(self._base()).fit(_safe_indexing(X, train), y[train])
@@ -217,7 +242,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         return raw
 
     def _labels(self, X: Any) -> dict[str, Any]:
-        """Every row's label, by the name of the column or of what the function calls it."""
+        """Return the labels of all rows, by the name of their column or the name that the function gives."""
         if self.groups is None:
             return {}
         if callable(self.groups):
@@ -236,6 +261,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         }
 
     def _maps(self, raw: Floats, outcome: Any, labels: dict[str, Any]) -> list[Any]:
+        """Learn a map for each class; with two classes only for the second."""
         settings = Settings(self.bins, self.confidence, self.max_patches)
         return [
             METHODS[self.method](p, (outcome == k + (raw.shape[1] == 1)).astype(np.float64), labels, settings)
@@ -248,7 +274,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         return audit_arrays(outcome, said[:, 0] if said.shape[1] == 1 else said, labels, c=c, **options)
 
     def _widths(self, X: Any) -> Floats:
-        """Every row's c: the widest of its groups' and everyone's; for a new group, the widest of all."""
+        """Return each row's c: the largest of its groups' and of all rows together; `c_` for a new group."""
         if self.c != "auto" or not self.c_by_group_:
             return np.full(_num_samples(X), self.c_)
         table = self.report_.table
@@ -261,12 +287,13 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
 
 
 def _columns(probability: Any) -> Floats:
-    """One column for two classes, else one for each."""
+    """Return the probabilities as one column for two classes, else one for each class."""
     array = np.asarray(probability, dtype=np.float64)
     return array[:, 1:] if array.shape[1] == 2 else array
 
 
 def _column(X: Any, column: Any) -> Any:
+    """Return the labels in one column of X, given by name or number."""
     if hasattr(X, "columns"):
         names = list(X.column_names if hasattr(X, "column_names") else X.columns)
         if column not in names and not (isinstance(column, int) and 0 <= column < len(names)):
@@ -286,7 +313,7 @@ def _take(labels: dict[str, Any], rows: Any) -> dict[str, Any]:
 
 
 def _apply(maps: list[Any], raw: Floats, labels: dict[str, Any], least: float) -> Floats:
-    """Each class by its own map, none below `least`; several are then made to add up to one."""
+    """Map each class by its own map, to at least `least`; several classes are then scaled to add up to 1."""
     mapped = np.column_stack([one(p, labels) for one, p in zip(maps, raw.T, strict=True)])
     mended: Floats = np.clip(mapped, least, 1 - least)
     if mended.shape[1] == 1:

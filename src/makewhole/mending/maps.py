@@ -1,7 +1,8 @@
-"""Three ways from forecasts and outcomes to a map from forecasts to better ones. Needs scikit-learn."""
+"""Three methods that learn, from forecasts and outcomes, a map from forecasts to better ones."""
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,16 +15,21 @@ from sklearn.isotonic import IsotonicRegression
 from makewhole import bounds
 from makewhole.arguments import Floats
 
-Labels = dict[str, Any]  # every row's label, by the name of a way to group them
+Labels = dict[str, Any]  # by the name of a grouping, an array with every row's label
 Map = Callable[[Floats, Labels], Floats]
 
 _LEAST = 1e-6  # log odds need probabilities strictly between 0 and 1
-_DOUBT = 10
-_HALVINGS, _FAR = 40, 8.0  # how finely, and how far at most, log odds are moved at once
+_PRIOR_ROWS = 10  # how many rows that went as forecast are added to a cell before it is moved
+_HALVINGS = 40  # steps in the search for a shift of log odds
+_FAR = 8.0  # the largest shift of log odds by one patch
 
 
 class Settings(NamedTuple):
-    """What the three ways are told."""
+    """The settings of the three methods.
+
+    `bins` is how many bins the histogram and multicalibration have. Multicalibration moves a cell only if
+    chance explains its gap with a probability below 1 − `confidence`. It makes at most `max_patches` moves.
+    """
 
     bins: int
     confidence: float
@@ -31,9 +37,10 @@ class Settings(NamedTuple):
 
 
 class Patch(NamedTuple):
-    """Where a multicalibrated forecast is moved, and by how much on the scale of log odds.
+    """One step of multicalibration: which forecasts it moves, and by how much on the scale of log odds.
 
-    Everyone's or one group's; a bin of it, or None for all of it.
+    It moves the forecasts of the rows whose grouping `group` has this `label` (None: of all rows), and only
+    those that lie in `bin` (None: in any).
     """
 
     group: str | None
@@ -42,8 +49,15 @@ class Patch(NamedTuple):
     shift: float
 
 
+class Codes(NamedTuple):
+    """The labels of a grouping as numbers: the different labels, and for each row the place of its label."""
+
+    labels: Any
+    places: Any
+
+
 def fit_histogram(p: Floats, y: Floats, labels: Labels, settings: Settings) -> Map:
-    """Bins of equal counts, each saying what happened in it."""
+    """Learn a map that forecasts, in each of some bins with equal counts, the frequency of the bin."""
     edges = np.unique(np.quantile(p, np.linspace(0, 1, settings.bins + 1)[1:-1]))
     place = np.searchsorted(edges, p, side="right")
     rows = np.bincount(place, minlength=len(edges) + 1)
@@ -57,12 +71,12 @@ class _Histogram:
     happened: Floats
 
     def __call__(self, p: Floats, labels: Labels) -> Floats:
-        found: Floats = self.happened[np.searchsorted(self.edges, p, side="right")]
-        return found
+        mapped: Floats = self.happened[np.searchsorted(self.edges, p, side="right")]
+        return mapped
 
 
 def fit_isotonic(p: Floats, y: Floats, labels: Labels, settings: Settings) -> Map:
-    """A monotone map."""
+    """Learn a map that never decreases, by isotonic regression."""
     return _Isotonic(IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(p, y))
 
 
@@ -71,16 +85,16 @@ class _Isotonic:
     regression: Any
 
     def __call__(self, p: Floats, labels: Labels) -> Floats:
-        found: Floats = self.regression.predict(p)
-        return found
+        mapped: Floats = self.regression.predict(p)
+        return mapped
 
 
 def _fit_smoothed(p: Floats, y: Floats, labels: Labels, settings: Settings) -> Map:
-    """A monotone map whose steps know how few rows they rest on: none says 0 or 1 for want of the other."""
+    """Learn an isotonic map and smooth its steps, so that a step with few rows does not forecast 0 or 1."""
     isotonic = fit_isotonic(p, y, labels, settings)
     level, place = np.unique(isotonic(p, labels), return_inverse=True)
     rows, happened = np.bincount(place), np.bincount(place, y)
-    # As if two rows more of each step had gone as everyone's do.
+    # Add two rows to each step, with the frequency of all rows.
     smoothed = (happened + 2 * y.mean()) / (rows + 2)
     return _Smoothed(isotonic, level, np.maximum.accumulate(smoothed))
 
@@ -92,13 +106,16 @@ class _Smoothed:
     smoothed: Floats
 
     def __call__(self, p: Floats, labels: Labels) -> Floats:
-        found: Floats = np.interp(self.isotonic(p, labels), self.level, self.smoothed)
-        return found
+        mapped: Floats = np.interp(self.isotonic(p, labels), self.level, self.smoothed)
+        return mapped
 
 
 def fit_patches(p: Floats, y: Floats, labels: Labels, settings: Settings) -> Map:
-    """A monotone map, and then cell after cell what is off by more than chance."""
-    codes = {name: np.unique(values, return_inverse=True) for name, values in labels.items()}
+    """Learn a smoothed isotonic map; then move one cell after the other that is off by more than chance.
+
+    Warns with a ConvergenceWarning if there are such cells left after `max_patches` moves.
+    """
+    codes = {name: Codes(*np.unique(values, return_inverse=True)) for name, values in labels.items()}
     start = _fit_smoothed(p, y, labels, settings)
     said, patches = np.clip(start(p, labels), _LEAST, 1 - _LEAST), list[Patch]()
     while len(patches) < settings.max_patches:
@@ -107,10 +124,10 @@ def fit_patches(p: Floats, y: Floats, labels: Labels, settings: Settings) -> Map
             break
         inside = _inside(said, worst, labels, settings.bins)
         rows, happened, total = int(inside.sum()), float(y[inside].sum()), float(said[inside].sum())
-        # As if ten rows more had gone as forecast: one surprise among a few rows must not turn them over.
-        target = (happened * rows + total * _DOUBT) / (rows + _DOUBT)
+        # Add rows that went as forecast: a few surprising rows must not move a small cell far.
+        target = (happened * rows + total * _PRIOR_ROWS) / (rows + _PRIOR_ROWS)
         patches.append(worst._replace(shift=_balancing_shift(said[inside], target)))
-        said = _patched(said, patches[-1], labels, settings.bins)
+        said = _apply(said, patches[-1], labels, settings.bins)
     else:
         if _worst_cell(said, y, codes, settings) is not None:
             message = f"multicalibration stopped at max_patches={settings.max_patches}, with gaps left"
@@ -127,16 +144,18 @@ class _Patched:
     def __call__(self, p: Floats, labels: Labels) -> Floats:
         p = np.clip(self.start(p, labels), _LEAST, 1 - _LEAST)
         for patch in self.patches:
-            p = _patched(p, patch, labels, self.bins)
+            p = _apply(p, patch, labels, self.bins)
         return p
 
 
 def _inside(p: Floats, patch: Patch, labels: Labels, bins: int) -> Any:
+    """Which rows a patch moves."""
     inside = np.ones(len(p), bool) if patch.group is None else labels[patch.group] == patch.label
     return inside if patch.bin is None else inside & (_bin_of(p, bins) == patch.bin)
 
 
-def _patched(p: Floats, patch: Patch, labels: Labels, bins: int) -> Floats:
+def _apply(p: Floats, patch: Patch, labels: Labels, bins: int) -> Floats:
+    """Return the forecasts after one patch."""
     odds = p / (1 - p) * np.exp(patch.shift)
     moved = np.clip(odds / (1 + odds), _LEAST, 1 - _LEAST)
     return np.where(_inside(p, patch, labels, bins), moved, p)
@@ -147,10 +166,10 @@ def _bin_of(p: Floats, bins: int) -> Any:
 
 
 def _balancing_shift(p: Floats, happened: float) -> float:
-    """How far log odds must move for the forecasts to add up to what happened.
+    """Return how far log odds must move for the forecasts to add up to `happened`.
 
-    Their sum grows with the shift, so halving finds it; where everything happened, or nothing, there is no
-    balance, and it goes as far as is sensible.
+    Their sum grows with the shift, so repeated halving finds it. If all outcomes were 1, or all 0, no shift
+    is large enough; then the largest allowed is returned.
     """
     odds, low, high = p / (1 - p), -_FAR, _FAR
     for _ in range(_HALVINGS):
@@ -163,25 +182,25 @@ def _balancing_shift(p: Floats, happened: float) -> float:
     return (low + high) / 2
 
 
-def _worst_cell(said: Floats, y: Floats, codes: dict[str, Any], settings: Settings) -> Patch | None:
-    """Of the cells whose gap, looked at alone, is more than chance, the one that costs most in all.
+def _worst_cell(said: Floats, y: Floats, codes: dict[str, Codes], settings: Settings) -> Patch | None:
+    """Of the cells that are off by more than chance, return the one with the largest total error; or None.
 
-    A cell is everyone or a group, or a bin of it, as in the audit. It is stricter than the audit, which
-    allows for how many cells it looks at: what is left over here must not add up to something there.
+    A cell is all rows or a group, or a bin of these, as in the audit. Each cell is tested alone. The audit
+    allows for the number of cells, and so tests each less strictly: what is left here is not refuted there.
     """
     bins, place = settings.bins, _bin_of(said, settings.bins)
     limit = np.log(2 / (1 - settings.confidence))
-    everyone = (np.array([None]), np.zeros(len(y), dtype=np.int64))
+    everyone = Codes(np.array([None]), np.zeros(len(y), dtype=np.int64))
     worst, cost = None, 0.0
-    for name, (values, code) in [(None, everyone), *codes.items()]:
-        shape, at = (len(values), bins), code * bins + place
-        cells = [np.bincount(at, weights, len(values) * bins).reshape(shape) for weights in (None, y, said)]
+    for name, code in [(None, everyone), *codes.items()]:
+        shape, at = (len(code.labels), bins), code.places * bins + place
+        cells = [np.bincount(at, weights, math.prod(shape)).reshape(shape) for weights in (None, y, said)]
         rows, happened, total = (np.column_stack([cell, cell.sum(axis=1)]) for cell in cells)
         mean, mu = happened / np.maximum(rows, 1), np.clip(total / np.maximum(rows, 1), 0.0, 1.0)
         lost = np.where(rows * bounds.divergence(mean, mu) > limit, np.abs(happened - total), 0.0)
         k, b = np.unravel_index(int(np.argmax(lost)), lost.shape)
         if lost[k, b] > cost:
-            label = None if name is None else str(values[k])
+            label = None if name is None else str(code.labels[k])
             worst, cost = Patch(name, label, None if b == bins else int(b), 0.0), float(lost[k, b])
     return worst
 

@@ -1,0 +1,168 @@
+"""Weighted audits: their arithmetic against a slow oracle, and how often their bounds miss.
+
+Where rows weigh differently, two bounds are tried on each side of each cell, and the risk is divided between
+them. A simulation cannot show that this is done. Both bounds are thresholds of the same weighted mean, so
+whatever breaks the narrower one was allowed for by its own risk, and the division is more than is needed. So
+the oracle below computes every number cell by cell, from the formulas of Hoeffding (1963).
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.optimize import brentq
+from scipy.special import rel_entr
+
+import makewhole as mw
+
+
+class SlowCell(NamedTuple):
+    """What an audit should say of one cell."""
+
+    gap: float
+    gap_low: float
+    gap_high: float
+    p_value: float
+    smallest_c: float
+
+
+def cells_of(table: pd.DataFrame, bins: int) -> Iterator[tuple[tuple[str, float, float], Any]]:
+    """By group value and ends of the bin, the rows of every cell that has any."""
+    place = np.minimum((table["mu"] * bins).astype(int), bins - 1)
+    for value in ["", *sorted(table["g"].unique())]:
+        mine = table if value == "" else table[table["g"] == value]
+        yield (value, 0.0, 1.0), mine
+        for k in sorted(place[mine.index].unique()):
+            yield (value, k / bins, (k + 1) / bins), mine[place[mine.index] == k]
+
+
+def slow_cell(rows: Any, cells: int, confidence: float, c: float) -> SlowCell:
+    """One cell, from the formulas: Theorem 1 for the outcomes w·y / max w, and Theorem 2 for Σ(w/Σw)·y."""
+    w, y, n = rows["w"].to_numpy(), rows["y"].to_numpy(), len(rows)
+    mu, mean, squares = (
+        np.average(rows["mu"], weights=w),
+        np.average(y, weights=w),
+        ((w / w.sum()) ** 2).sum(),
+    )
+    scale = w.mean() / w.max()
+    kinds = 1 if np.all(w == w[0]) else 2
+    sides = 2
+    risk = (1 - confidence) / cells / sides / kinds
+
+    def chernoff(p: float) -> float:
+        x, q = mean * scale, p * scale
+        return math.exp(-n * float(rel_entr(x, q) + rel_entr(1 - x, 1 - q)))
+
+    def hoeffding(p: float) -> float:
+        return math.exp(-2 * (mean - p) ** 2 / squares)
+
+    bounds, ends = (chernoff, hoeffding)[:kinds], []
+    for outermost, innermost in ((0.0, max), (1.0, min)):
+        roots = [
+            brentq(lambda p, bound=bound: bound(p) - risk, outermost, mean, xtol=1e-15)
+            for bound in bounds
+            if bound(outermost) < risk
+        ]
+        ends.append(innermost([outermost, *roots]))
+    low, high = ends[0] - mu, ends[1] - mu
+    edge = min(mu + c, 1.0) if mean > mu else max(mu - c, 0.0)
+    p_value = min(1.0, cells * sides * kinds * min(bound(edge) for bound in bounds))
+    inside = abs(mean - mu) <= c
+    return SlowCell(mean - mu, low, high, 1.0 if inside else p_value, max(0.0, low, -high))
+
+
+def weighted_table(rows: int, seed: int, shift: float) -> pd.DataFrame:
+    draw = np.random.default_rng(seed)
+    table = pd.DataFrame({"mu": draw.uniform(0.02, 0.98, rows), "g": draw.choice(list("abcd"), rows)})
+    table["y"] = (draw.uniform(size=rows) < np.clip(table["mu"] + shift, 0, 1)).astype(int)
+    table["w"] = draw.exponential(size=rows) ** 2 + 0.01
+    table.loc[table["g"] == "d", "w"] = 0.75  # in these cells all weights are equal: one bound, all the risk
+    return table
+
+
+@pytest.mark.parametrize(("rows", "shift", "c"), [(60, 0.0, 0.0), (400, 0.25, 0.0), (3000, -0.2, 0.03)])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_every_cell_is_what_a_slow_oracle_computes(rows: int, shift: float, c: float, seed: int) -> None:
+    table, bins, confidence = weighted_table(rows, seed, shift), 6, 0.9
+    report = mw.audit(table, weight="w", groups="g", bins=bins, confidence=confidence, c=c)
+    cells = dict(cells_of(table, bins))
+    expected = {key: slow_cell(mine, len(cells), confidence, c) for key, mine in cells.items()}
+    keys = list(zip(report.table["value"], report.table["bin_low"], report.table["bin_high"], strict=True))
+    assert {(value, round(low, 9), round(high, 9)) for value, low, high in keys} == {
+        (value, round(low, 9), round(high, 9)) for value, low, high in expected
+    }
+    for name in SlowCell._fields:
+        numbers = [getattr(expected[key], name) for key in keys]
+        np.testing.assert_allclose(report.table[name], numbers, rtol=1e-6, atol=1e-9, err_msg=name)
+    smallest = min(cell.p_value for cell in expected.values())
+    assert report.p_value == pytest.approx(smallest, rel=1e-6)
+    assert report.sound == (smallest > 1 - confidence)
+    assert report.smallest_c == pytest.approx(max(cell.smallest_c for cell in expected.values()), abs=1e-6)
+
+
+def test_either_bound_can_be_the_narrower() -> None:
+    """Else the comparison would say nothing about one of them."""
+    table = weighted_table(400, 0, 0.25)
+    one_heavy = table.assign(w=np.where(np.arange(400) == 0, 20.0, 1.0))
+    one_light = table.assign(
+        w=np.where(np.arange(400) == 0, 0.9, 1.0), y=(np.arange(400) % 20 > 0).astype(int)
+    )
+    narrower = {}
+    for name, changed in {"heavy": one_heavy, "light": one_light}.items():
+        report, w = mw.audit(changed, weight="w", bins=1), changed["w"].to_numpy()
+        reach = math.sqrt(math.log(1 / (0.05 / 8)) / 2 * float((w**2).sum())) / float(w.sum())
+        narrower[name] = report.table["gap_low"][0] > report.table["gap"][0] - reach + 1e-9
+        assert report.table["gap_low"][0] == pytest.approx(slow_cell(changed, 2, 0.95, 0.0).gap_low, abs=1e-9)
+    assert narrower == {"heavy": False, "light": True}  # whether it is more than Hoeffding's
+
+
+# --- how often bounds miss --------------------------------------------------------------------------------
+
+LEVEL = 0.5  # low, so that missing is possible
+
+
+def weighted_draws(seed: int, shift: float) -> tuple[pl.DataFrame, Any]:
+    """Sixty rows in which a few weigh most, and the true probabilities."""
+    draw, rows = np.random.default_rng(seed), 60
+    mu, weight = draw.choice([0.3, 0.7], rows), draw.integers(1, 7, rows).astype(float) ** 2
+    p = np.clip(mu + shift * draw.uniform(-1, 1, rows), 0, 1)
+    y = (draw.uniform(size=rows) < p).astype(int)
+    return pl.DataFrame({"mu": mu, "y": y, "w": weight}), p
+
+
+def true_gap(table: pl.DataFrame, p: Any, low: float, high: float) -> float:
+    mu, w = table["mu"].to_numpy(), table["w"].to_numpy()
+    inside = (mu >= low) & (mu <= high)
+    return float(np.average((p - mu)[inside], weights=w[inside]))
+
+
+def misses(table: pl.DataFrame, p: Any) -> bool:
+    cells = mw.audit(table, weight="w", bins=2, confidence=LEVEL).table
+    truth = [true_gap(table, p, *ends) for ends in zip(cells["bin_low"], cells["bin_high"], strict=True)]
+    return bool(np.any((cells["gap_low"] > truth) | (cells["gap_high"] < truth)))
+
+
+def test_over_many_data_sets_all_weighted_bounds_hold_at_once_and_the_right_are_rarely_refuted() -> None:
+    runs = 400
+    missed = sum(misses(*weighted_draws(seed, shift=0.2)) for seed in range(runs))
+    refuted = sum(
+        not mw.audit(weighted_draws(seed, shift=0.0)[0], weight="w", bins=2, confidence=LEVEL).sound
+        for seed in range(runs, 2 * runs)
+    )
+    error = math.sqrt(LEVEL * (1 - LEVEL) / runs)
+    assert missed / runs <= 1 - LEVEL + 3 * error
+    assert refuted / runs <= 1 - LEVEL + 3 * error
+
+
+def test_weights_taken_for_counts_would_refute_the_right_too_often() -> None:
+    """So the count above can fail: a row of weight 36 is not 36 rows."""
+    refuted = 0
+    for seed in range(100):
+        table, _ = weighted_draws(seed, shift=0.0)
+        counted = table[np.repeat(np.arange(len(table)), table["w"].to_numpy().astype(int))]
+        refuted += not mw.audit(counted, bins=2, confidence=LEVEL).sound
+    assert refuted / 100 > 1 - LEVEL + 3 * math.sqrt(LEVEL * (1 - LEVEL) / 100)
