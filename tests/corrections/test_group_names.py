@@ -21,8 +21,8 @@ class Mine(mw.Reserve):
 
 
 def test_a_reserve_with_its_own_ways_is_not_replayed_for_groups() -> None:
-    with pytest.raises(TypeError, match="cannot be replayed over another, or for groups"):
-        mw.backtest(log_of(20), group="carrier", mode="sound", correction=Mine(overlapping=True))
+    with pytest.raises(TypeError, match="correction must be one of makewhole's for a single book"):
+        mw.backtest(log_of(20), group="carrier", mode="sound", correction=Mine())
     with pytest.raises(TypeError, match="correction must be one of makewhole's"):
         mw.Grouped(Mine())
 
@@ -68,28 +68,48 @@ def test_columns_of_the_same_name_are_named() -> None:
 
 
 def forged(f: mw.InsuredForecaster, path: Path, change: Any) -> None:
+    """Save a book, with a change to its items by key."""
     f.save(path)
     document = json.loads(path.read_text())
-    change(document["content"])
+    items = {tuple(key): value for key, value in document["content"]["items"]}
+    change(document["content"], items)
+    document["content"]["items"] = [[list(key), value] for key, value in items.items()]
     path.write_text(json.dumps(document))
+
+
+def line(items: Any) -> Any:
+    return items["open", 1]["lines"][0]
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c["corrections"][0]["state"]["by_group"][0][1].update(rate=0.001), "a copy of Reserve"),
-        (lambda c: c.update(late=[-1, [0.0], [0.0]]), "late must be a whole number of at least 0; got -1"),
-        (lambda c: c.update(late=[2, [-1.0], [0.0]]), "none negative"),
-        (lambda c: c["open"][0]["lines"][0].__setitem__(1, -7), r"c must lie in \[0, 0.5\] in sound mode"),
-        (lambda c: c["open"][0]["lines"][0][3].__setitem__(0, float("nan")), "proposal must be finite"),
-        (lambda c: c["open"][0]["lines"][0][4][1].__setitem__(1, 99), "proposal must come from this"),
-        (lambda c: c["open"][0]["lines"][0].__setitem__(4, None), "made with the corrections in the file"),
-        (lambda c: c["open"][0].update(stakes=[[float("nan")]]), "stakes must be finite"),
-        (lambda c: c["open"][0].update(stakes=[[0.1, 0.1]]), "stakes must be 1 numbers each"),
-        (lambda c: c["open"][0].update(groups=[]), "groups must name one group"),
-        (lambda c: c["open"][0].update(groups=["nobody"]), "groups must be one of"),
-        (lambda c: c["open"][0].update(x={}), "features must be"),
-        (lambda c: c["settings"].update(classes=10**9), "there must be 1000000000 corrections; got 1"),
+        (lambda c, i: i["memory", 0, "a"].update(rate=0.001), "a copy of Reserve"),
+        (lambda c, i: i["exposure", None].update(late_open=-1), "late_open must be a whole number of at lea"),
+        (lambda c, i: i["exposure", None].update(late_potential=[-1.0]), "none negative"),
+        (
+            lambda c, i: i["exposure", "a"].update(potential=[0.0]),
+            "must be what the open forecasts add",
+        ),
+        (lambda c, i: i["standing", None].update(at_risk=0.0), "must be what the open forecasts add"),
+        (lambda c, i: line(i).update(c=-7), r"c must lie in \[0, 0.5\] in sound mode"),
+        (lambda c, i: line(i)["proposal"].__setitem__(0, float("nan")), "proposal must be finite"),
+        (lambda c, i: line(i)["inner"].__setitem__(1, 99), "proposal must come from this"),
+        (lambda c, i: line(i).update(inner=None), "made with the corrections in the file"),
+        (lambda c, i: i["stake", 1, 0].update(amounts=[float("nan")]), "stakes must be finite"),
+        (lambda c, i: i["stake", 1, 0].update(amounts=[0.1, 0.1]), "stakes must be 1 numbers each"),
+        (lambda c, i: i["stake", 1, 0].update(amounts=[1.5]), "must be ones that are taken"),
+        (lambda c, i: i["stake", 1, 0].update(by=1.5), "by must be text or a whole number"),
+        (lambda c, i: i.update({("stake", 7, 0): i["stake", 1, 0]}), "stakes must be on open forecasts"),
+        (lambda c, i: i.pop(("stake", 1, 0)), "must have 1 stakes; got 0"),
+        (lambda c, i: i["open", 1].update(groups=[]), "groups must name one group"),
+        (lambda c, i: i["open", 1].update(groups=["nobody"]), "groups must be one of"),
+        (lambda c, i: i["open", 1].update(x={}), "features must be"),
+        (lambda c, i: i["open", 1].update(said=[2.0]), r"said must lie in \[0, 1\]"),
+        (lambda c, i: i.update({("memory", 0, None): i["memory", 0, "a"]}), "must belong to a group"),
+        (lambda c, i: i.update({("memory", 5, "a"): i["memory", 0, "a"]}), "is damaged"),
+        (lambda c, i: i.update({("strange", 1): 2}), "items must be ones that a forecaster has"),
+        (lambda c, i: c["settings"].update(classes=10**9), "there must be 1000000000 corrections; got 1"),
     ],
 )
 def test_a_forged_file_is_refused(change: Any, message: str, tmp_path: Path) -> None:
@@ -105,9 +125,7 @@ def test_a_forged_file_is_refused(change: Any, message: str, tmp_path: Path) -> 
 def test_a_floor_that_was_taken_out_of_a_file_is_put_back(tmp_path: Path) -> None:
     f = mw.InsuredForecaster(None, mw.Grouped(mw.Reserve(0.1)), mode="sound", max_stake=1)
     f.settle(f.forecast(mu=0.5, groups="a"), 1, stake=1.0)
-    forged(
-        f, tmp_path / "b.json", lambda c: c["corrections"][0]["state"]["by_group"][0][1].update(floor=None)
-    )
+    forged(f, tmp_path / "b.json", lambda c, i: i["memory", 0, "a"].update(floor=None))
     again = mw.InsuredForecaster.load(tmp_path / "b.json")
     assert again.corrections == f.corrections
 

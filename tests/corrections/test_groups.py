@@ -225,7 +225,10 @@ def test_groups_survive_a_restart(make: Any, tmp_path: Path) -> None:
     [
         (lambda: mw.Grouped(mw.Grouped(mw.Reserve())), "correction must be one of makewhole's"),  # type: ignore[arg-type]  # that is the point
         (lambda: mw.Grouped(mw.OverlappingReserve()), "for a single book"),
-        (lambda: mw.OverlappingReserve(0.1, 0.2), "start must be 0 with overlapping groups; got 0.2"),
+        (
+            lambda: mw.OverlappingReserve(0.1, 0.2),
+            "over must be one of makewhole's other",
+        ),
         (
             lambda: mw.InsuredForecaster(None, mw.OverlappingReserve(), max_stake=1),
             "overlapping groups need mode='sound'",

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import makewhole as mw
-from makewhole.corrections import _kernels
+from makewhole.corrections import Terms, _kernels
 from makewhole.corrections._kernels import HELPERS, balance, publish, reserve_observe, reserve_propose
 from makewhole.jit import jit
 from samples import rounds_of, step
@@ -144,7 +144,7 @@ def test_no_adversary_breaks_the_bounds_in_ten_million_rounds(
     kind: int, c_range: tuple[float, float]
 ) -> None:
     rate = 0.003
-    sound = mw.Reserve(rate).for_sound(c_range)
+    sound = mw.Reserve(rate).in_mode(Terms(1.0, c_range, sound=True))
     most, _, _ = siege()(*sound.arrays(), kind, 10_000_000, (False, True, True), *c_range)
     assert most <= 0.5 / rate + 1e-6
     exact = mw.Reserve(rate)
@@ -266,7 +266,7 @@ def test_sound_backtests_are_the_forecasters_bit_for_bit(make: Any, one_sided: b
 
 def test_a_reserve_is_a_correction_and_survives_a_restart(tmp_path: Path) -> None:
     mw.checks.check_correction(lambda: mw.Reserve(0.1))
-    mw.checks.check_correction(lambda: mw.Reserve(0.1, start=0.2).for_sound((0.0, 0.5)))
+    mw.checks.check_correction(lambda: mw.Reserve(0.1, start=0.2).in_mode(Terms(1.0, (0.0, 0.5), sound=True)))
     f = mw.InsuredForecaster(None, mw.Reserve(0.1), mode="sound", max_stake=2, max_exposure=9, capital=50)
     for t in range(30):
         f.settle(f.forecast(mu=0.4), t % 2, stake=1.0)

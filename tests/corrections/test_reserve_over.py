@@ -64,7 +64,7 @@ def test_a_reserve_with_its_own_ways_is_not_replayed_as_if_it_were_over_nothing(
             return super().propose()
 
     log = pd.DataFrame({"mu": [0.5], "y": [1], "stake": [1.0]})
-    with pytest.raises(TypeError, match="cannot be replayed over another"):
+    with pytest.raises(TypeError, match="must step as makewhole's Reserve does to be replayed over another"):
         mw.backtest(log, correction=Own(0.1, over=mw.NaiveBestResponse()), mode="sound")
     alone = mw.backtest(log, correction=Own(0.1), mode="sound")
     assert alone.total_loss == mw.backtest(log, correction=mw.Reserve(0.1), mode="sound").total_loss
@@ -99,14 +99,14 @@ def test_a_composed_reserve_survives_a_restart_and_needs_sound_mode(tmp_path: Pa
         (mw.SwapRegret(5), "agents who cannot see its draw"),
         (mw.DeterministicSwap(5), "bounds the mean, not the total"),
         (mw.StandardRegret(), "grows like √T"),
-        (mw.NaiveBestResponse(), "none is known for this correction"),
+        (mw.NaiveBestResponse(), "no bound is known for this correction"),
     ],
 )
 def test_without_a_bound_the_statement_says_why(correction: mw.Correction, reason: str) -> None:
     statement = mw.InsuredForecaster(None, correction, mode="sound", max_stake=1).statement()
     assert statement.certificate.bound is None
     assert statement.capital_used is None
-    assert f"none: {statement.certificate.theorem}" in str(statement)
+    assert f"no bound: {statement.certificate.theorem}" in str(statement)
     assert reason in str(statement)
 
 

@@ -156,7 +156,7 @@ def test_a_refused_stake_tells_how_much_is_left() -> None:
     assert f.stake(q, 6) == 1
 
 
-def test_a_base_that_fails_to_learn_leaves_the_forecast_open(tmp_path: Path) -> None:
+def test_a_base_that_fails_to_learn_leaves_the_forecast_settled_once_and_says_what_to_pay() -> None:
     class Breaks:
         def predict(self, x: Any) -> tuple[float, float]:
             return 0.5, 0.0
@@ -166,10 +166,13 @@ def test_a_base_that_fails_to_learn_leaves_the_forecast_open(tmp_path: Path) -> 
 
     f = mw.InsuredForecaster(Breaks(), max_stake=1)
     q = f.forecast(None)
-    before = bits(f, tmp_path / "before")
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(mw.TeachingError, match=r"0 was settled, but the base failed .*disk full") as caught:
         f.settle(q, 1, stake=1.0)
-    assert bits(f, tmp_path / "after") == before
+    assert caught.value.payments == [0.5]
+    assert isinstance(caught.value.__cause__, OSError)
+    assert f.statement().total_loss == 0.5
+    with pytest.raises(mw.ForecastClosed):
+        f.settle(q, 1)
 
 
 def test_voiding_pays_nobody_and_teaches_nothing() -> None:

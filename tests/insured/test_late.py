@@ -254,7 +254,7 @@ def test_a_subclass_with_its_own_ways_has_no_certificate() -> None:
             return mw.Proposal(-1.0)
 
     f = mw.InsuredForecaster(None, Bad(0.1), mode="sound", max_stake=1)
-    assert str(f.statement().certificate) == "none: none is known for this correction"
+    assert str(f.statement().certificate) == "no bound: no bound is known for this correction"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 import makewhole as mw
 from makewhole.corrections import _kernels
-from makewhole.insured import forecaster as insured
+from makewhole.insured import bookkeeping, plain
 
 
 def test_one_sided_publishes_an_ask_and_balances() -> None:
@@ -158,7 +158,8 @@ def test_money_that_does_not_add_up_is_raised_before_anything_is_booked(
     f = mw.InsuredForecaster(None, mw.NaiveBestResponse(), max_stake=1)
     q = f.forecast(mu=0.5)
     real = _kernels.balance
-    monkeypatch.setattr(insured, "balance", lambda *a: (real(*a)[0] + 0.01, *real(*a)[1:]))
+    for module in (bookkeeping, plain):
+        monkeypatch.setattr(module, "balance", lambda *a: (real(*a)[0] + 0.01, *real(*a)[1:]))
     with pytest.raises(mw.ConservationError, match=r"payments add up to 0.5, the loss is 0.51"):
         f.settle(q, 1, stake=1.0)
     assert f.statement().rounds == 0

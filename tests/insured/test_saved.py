@@ -20,6 +20,8 @@ import makewhole as mw
 from makewhole import saving
 from makewhole.forecasters import SparseRow
 
+BOOKS = Path(__file__).parents[1] / "data" / "books"
+
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: (
@@ -179,43 +181,98 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path: Path) -> None:
         f.save(tmp_path / "book.json")
 
 
+def change_file(path: Path, change: Any) -> None:
+    """Change a saved book: its content, and its items by key."""
+    document = json.loads(path.read_text())
+    content = document["content"]
+    items = {tuple(key): value for key, value in content["items"]}
+    change(content, items)
+    if content["items"] != "twice":
+        content["items"] = [[list(key), value] for key, value in items.items()]
+    else:
+        content["items"] = [[list(key), value] for key, value in items.items()] * 2
+    path.write_text(json.dumps(document))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"tally": {"sums": ["a", "b"]}}, "sums must be a number"),
-        ({"tally": {"sums": [0.0, float("nan")]}}, "sums must be finite"),
-        ({"next": -5}, "next must be a whole number"),
-        ({"next": 0}, "numbers of their own below 0; got 0"),
-        ({"tally": {"counts": [0, 0, 0, 0, 1.5]}}, "counts must be a whole number"),
-        ({"corrections": []}, "there must be 1 corrections; got 0"),
-        ({"open": "twice"}, "numbers of their own"),
+        (lambda c, i: i["totals", None].update(total="a"), "totals must be a number"),
+        (lambda c, i: i["totals", None].update(total=float("nan")), "totals must be finite"),
+        (lambda c, i: i["totals", None].update(total=10**400), "totals must be finite"),
+        (lambda c, i: i["totals", None].update(idle=1.5), "idle must be a whole number"),
+        (lambda c, i: i["totals", None]["watched"].update(variance=-1.0), "variance must not be negative"),
+        (lambda c, i: i.update({("next",): -5}), "next must be a whole number"),
+        (lambda c, i: i["open", 0].update(number=-1), "number must be a whole number"),
+        (lambda c, i: i.update({("open", 1.5): i["open", 0]}), "id must be text or a whole number"),
+        (lambda c, i: i["memory", 0, None].update(steps=-1), "steps in the state must not be negative"),
+        (lambda c, i: i["memory", 0, None].update(rate=0.7), "a correction like .* must have learned it"),
+        (lambda c, i: i.update({("over", 0, None): {}}), "the correction is over no other"),
         (
-            {
-                "settings": {
-                    "max_stake": 1.0,
-                    "c_range": [0, 0.5],
-                    "one_sided": False,
-                    "classes": None,
-                    "mode": "x",
-                }
-            },
-            "mode",
+            lambda c, i: i.update({("memory", 0, "g"): i["memory", 0, None]}),
+            "groups need a grouped correction",
         ),
+        (lambda c, i: c.update(corrections=[]), "there must be 1 corrections; got 0"),
+        (lambda c, i: c.update(items="twice"), "items must have keys of their own"),
+        (lambda c, i: c["settings"].update(mode="x"), "mode must be 'exact' or 'sound'"),
+        (lambda c, i: c["settings"].update(strange=1), "is damaged"),
     ],
 )
-def test_a_file_with_wrong_numbers_is_refused(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_a_file_with_wrong_numbers_is_refused(change: Any, message: str, tmp_path: Path) -> None:
     path = tmp_path / "book.json"
     f = mw.InsuredForecaster(max_stake=10)
     f.stake(f.forecast(mu=0.5), 5.0)
     f.save(path)
-    document = json.loads(path.read_text())
+    change_file(path, change)
+    with pytest.raises(ValueError, match=message):
+        mw.InsuredForecaster.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tally": {"sums": ["a", "b"]}}, "totals must be a number"),
+        ({"tally": {"sums": [0.0, float("nan")]}}, "totals must be finite"),
+        ({"tally": {"counts": [0, 0, 0, 0, 1.5]}}, "idle must be a whole number"),
+        ({"next": -5}, "open forecasts must have numbers below -5"),
+        ({"next": 0}, "open forecasts must have numbers below 0"),
+        ({"corrections": []}, "there must be 1 corrections; got 0"),
+        ({"open": "twice"}, "items must have keys of their own"),
+        ({"late": [1, [0.0]]}, "is damaged|cannot be loaded"),
+    ],
+)
+def test_a_file_of_version_2_with_wrong_numbers_is_refused(
+    change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    document = json.loads((BOOKS / "v2_default.json").read_text())
     content = document["content"]
     if "tally" in change:
         change = {"tally": content["tally"] | change["tally"]}
     content |= {"open": content["open"] * 2} if change == {"open": "twice"} else change
-    path.write_text(json.dumps(document))
+    (tmp_path / "book.json").write_text(json.dumps(document))
     with pytest.raises(ValueError, match=message):
-        mw.InsuredForecaster.load(path)
+        mw.InsuredForecaster.load(tmp_path / "book.json")
+
+
+@pytest.mark.parametrize("name", [path.name for path in sorted(BOOKS.glob("v*_*.json"))])
+def test_files_of_earlier_versions_go_on_where_they_were(name: str) -> None:
+    """What each version's own program said of its file, and did next, is in expected.json."""
+    expected = json.loads((BOOKS / "expected.json").read_text())[name]
+    base = (lambda x: 0.3 + 0.1 * x[0]) if "features" in name else None
+    f = mw.InsuredForecaster.load(BOOKS / name, base=base)
+    statement = f.statement()
+    for field in ("rounds", "open", "voided", "bets", "turnover", "total_loss", "open_exposure"):
+        assert getattr(statement, field) == expected[field], field
+    assert statement.certificate.bound == expected["bound"]
+    assert list(statement.mean_loss_interval or ()) == expected["interval"]
+    assert [f.settle(q, 1) for q in f.open_forecasts] == expected["payments"]
+    assert f.statement().total_loss == expected["total_after"]
+    groups = 1 if "grouped" in name else ["g1", "h0"] if "overlapping" in name else None
+    mu = [0.2, 0.3, 0.5] if "classes" in name else 0.45
+    q = f.forecast(mu=mu, groups=groups) if base is None else f.forecast(np.array([0.5, 1.0]))
+    assert (np.asarray(q.mu).tolist(), np.asarray(q.c).tolist(), q.id) == tuple(
+        expected[field] for field in ("mu", "c", "id")
+    )
 
 
 def test_saving_goes_through_links_and_takes_long_names(tmp_path: Path) -> None:

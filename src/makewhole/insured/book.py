@@ -87,8 +87,8 @@ def worst_loss(lines: tuple[Line, ...], nets: tuple[float, ...], grosses: tuple[
     """The most that these bets can lose together; at least 0, as the forecast may be voided."""
     if len(lines) == 1:
         mu, c, net, gross = lines[0].mu, lines[0].c, nets[0], grosses[0]
-        worse = net * (1.0 - mu) if net > 0 else -net * mu
-        return max(0.0, worse - gross * c)
+        if_not = -net * mu - gross * c
+        return max(0.0, if_not, if_not + net)
     if_none = sum(-n * line.mu - g * line.c for line, n, g in zip(lines, nets, grosses, strict=True))
     return max(0.0, *(if_none + gain for gain in nets))
 

@@ -425,8 +425,8 @@ class InsuredForecaster:
         """All of it, the base apart, as plain data: settings, corrections, and the state item by item.
 
         `items` is a list of [key, value]: `["totals", null]` is what was settled, `["memory", line, part]`
-        what a correction has learned, `["open", id]` an open forecast, `["stake", id, place]` a bet on it. A store
-        can keep them one by one, and with `change_state` write only those that changed.
+        what a correction has learned, `["open", id]` an open forecast, `["stake", id, place]` a bet on it.
+        A store can keep them one by one, and with `change_state` write only those that changed.
         """
         return self.head_state() | {
             "items": saved.items_of(self._state, self._books.rules, self.base is not None)

@@ -76,8 +76,8 @@ class PlainBookkeeping(Bookkeeping):
         amounts = self.accepted(grosses, stake)
         (b,), (mu, c, *_) = amounts, lines[0]
         net, gross = net + b, grosses[0] + abs(b)
-        worse = net * (1.0 - mu) if net > 0 else -net * mu
-        at_risk = max(0.0, worse - gross * c)
+        if_not = -net * mu - gross * c
+        at_risk = max(0.0, if_not, if_not + net)
         id_ = forecast.id
         patch["open", id_] = _new(
             OpenForecast,
