@@ -71,7 +71,8 @@ def one_by_one(
     log: dict[str, Any], correction: Any, cap: float, one_sided: bool
 ) -> tuple[Any, Any, float, Any]:
     f = mw.InsuredForecaster(None, correction, max_stake=cap, c_range=(0.0, 0.2), one_sided=one_sided)
-    cs, paid = [], []
+    cs: list[float] = []
+    paid: list[float] = []
     for mu, y, b, c_hat in zip(*(log[k].tolist() for k in ("mu", "y", "stake", "c_hat")), strict=True):
         q = f.forecast(mu=mu, c_hat=c_hat)
         cs.append(q.c)

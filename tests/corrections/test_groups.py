@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import makewhole as mw
 from makewhole.corrections import _kernels
-from makewhole.corrections._kernels import HELPERS, balance, members_observe, members_propose, publish
+from makewhole.corrections._kernels import HELPERS, Rules, balance, members_observe, members_propose, publish
 from makewhole.jit import jit
 from samples import log_of, overlapping
 
@@ -86,7 +86,7 @@ def make_siege() -> Callable[..., Any]:
             marks[1] = size
             proposal = members_propose(values, marks)
             c_hat = 0.0 if kind < 3 else 0.1 * noise
-            mu, c, origin = publish(0.5, c_hat, proposal[0], (False, True, True), 0.0)
+            mu, c, origin = publish(0.5, c_hat, proposal[0], Rules(False, True, True), 0.0)
             gross = 1.0 if kind != 1 else noise
             wins = kind != 3 or proposal[0] < 0.3
             loss, target, weight = balance(mu, c, origin, 1.0, gross if wins else -gross, gross, 1.0)
@@ -224,9 +224,9 @@ def test_groups_survive_a_restart(make: Any, tmp_path: Path) -> None:
     ("call", "message"),
     [
         (lambda: mw.Grouped(mw.Grouped(mw.Reserve())), "correction must be one of makewhole's"),  # type: ignore[arg-type]  # that is the point
-        (lambda: mw.Grouped(mw.OverlappingReserve()), "for a single book"),
+        (lambda: mw.Grouped(mw.OverlappingReserve()), "for a single book"),  # type: ignore[arg-type]  # idem
         (
-            lambda: mw.OverlappingReserve(0.1, 0.2),
+            lambda: mw.OverlappingReserve(0.1, 0.2),  # type: ignore[arg-type]  # that is the point
             "over must be one of makewhole's other",
         ),
         (
@@ -294,7 +294,7 @@ def test_overlapping_backtests_are_the_forecasters_bit_for_bit(over: Any) -> Non
 
 
 def check_same(result: Any, f: mw.InsuredForecaster, log: Any, groups: Any, *, state: bool = True) -> None:
-    paid = []
+    paid: list[float] = []
     for row in log.itertuples(index=False):
         q = f.forecast(mu=row.mu, groups=groups(row))
         paid += f.settle(q, int(row.y), stake=row.stake)

@@ -46,7 +46,8 @@ def test_composed_backtests_are_the_forecasters_and_the_inner_learns_its_own_tar
     f = mw.InsuredForecaster(
         None, mw.Reserve(0.05, over=make()), mode="sound", max_stake=1.0, c_range=(0.0, 0.0)
     )
-    alone, paid = make(), []
+    alone = make()
+    paid: list[float] = []
     for mu, y, b in log[["mu", "y", "stake"]].itertuples(index=False):
         q, p = f.forecast(mu=mu), alone.propose()
         paid += f.settle(q, int(y), stake=b)
@@ -54,7 +55,7 @@ def test_composed_backtests_are_the_forecasters_and_the_inner_learns_its_own_tar
     assert result.trace is not None
     assert result.trace["payment"].tolist() == paid
     assert result.correction == f.corrections[0]
-    inner: Any = f.corrections[0].over  # type: ignore[attr-defined]  # a reserve has it
+    inner: Any = f.corrections[0].over
     assert inner.propose().lam == pytest.approx(alone.propose().lam, abs=1e-9)
 
 

@@ -36,7 +36,7 @@ class Ledger(RuleBasedStateMachine):
     @rule(mu=st.floats(0, 1))
     def forecast(self, mu: float) -> None:
         q = self.f.forecast(mu=mu)
-        assert q.id is not None
+        assert isinstance(q.id, int)
         self.open[q.id] = (q, [])
 
     @precondition(lambda self: self.open)
@@ -245,7 +245,7 @@ def test_it_goes_on_after_a_restart_as_if_nothing_had_happened(tmp_path: Path) -
         return TwoLayerLearner(3, hidden=4, seed=0)
 
     def rounds(f: mw.InsuredForecaster, start: int, stop: int) -> list[float]:
-        paid = []
+        paid: list[float] = []
         for t in range(start, stop):
             x = np.random.default_rng(t).normal(size=3)
             q = f.forecast(x)

@@ -35,7 +35,7 @@ def test_classes_are_binary_bets_of_their_own() -> None:
         y = int(draw.integers(3))
         g = draw.uniform(0, 1, 3) * np.where(np.arange(3) == y, 1, -1)  # they know better: no c falls below 0
         (paid,) = f.settle(q, y, stake=g)
-        apart = []
+        apart: list[float] = []
         for k, one in enumerate(alone):
             qk = one.forecast(mu=mu[k], c_hat=0.4)
             assert (qk.mu, qk.c) == (q.mu[k], q.c[k])
@@ -208,4 +208,4 @@ def test_if_one_correction_breaks_down_none_has_learned() -> None:
     with pytest.raises(OSError, match="no room"):
         f.settle(q, 0, stake=[1.0, 1.0, 1.0])
     assert [c.state() for c in f.corrections] == [mw.NaiveBestResponse().state()] * 3
-    assert f.settle(q, 0, stake=[1.0, 1.0, 1.0]) == [pytest.approx(0.0)]
+    assert list(f.settle(q, 0, stake=[1.0, 1.0, 1.0])) == pytest.approx([0.0])

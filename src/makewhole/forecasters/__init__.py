@@ -1,17 +1,30 @@
 """Base learners: the paper's two-layer networks, and adapters for models you already have."""
 
 from makewhole.forecasters.adapters import CallableForecaster, RiverForecaster, SklearnForecaster
-from makewhole.forecasters.base import BaseForecaster, Said, adapt, ask
+from makewhole.forecasters.base import (
+    BaseForecaster,
+    Rows,
+    Said,
+    adapt,
+    ask,
+    ask_many,
+    given_many,
+    valid,
+)
 from makewhole.forecasters.two_layer import SparseRow, TwoLayerLearner
 
 __all__ = [
     "BaseForecaster",
     "CallableForecaster",
     "RiverForecaster",
+    "Rows",
     "Said",
     "SklearnForecaster",
     "SparseRow",
     "TwoLayerLearner",
     "adapt",
     "ask",
+    "ask_many",
+    "given_many",
+    "valid",
 ]

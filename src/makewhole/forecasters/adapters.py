@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from makewhole import arguments
+from makewhole import arguments, frames
 
 
 def _answer(said: Mapping[Any, float], labels: Sequence[Any], classes: int | None) -> tuple[Any, Any]:
@@ -111,12 +111,28 @@ class SklearnForecaster:
         _check_labels(self.labels.tolist(), classes)
 
     def predict(self, x: Any) -> tuple[Any, Any]:
-        """The model's probabilities."""
+        """The model's probabilities for one row: an array, a dict, a Series, or one row of a frame."""
         said: dict[Any, float] = {}
         if hasattr(self.model, "classes_"):
             chances = self.model.predict_proba(self._row(x))[0].tolist()
             said = dict(zip(self.model.classes_.tolist(), chances, strict=True))
         return _answer(said, self.labels.tolist(), self.classes)
+
+    def predict_many(self, xs: Any) -> tuple[Any, Any]:
+        """The model's probabilities for many rows, asked once: μ̂ and ĉ of each."""
+        labels = self.labels.tolist()
+        if not hasattr(self.model, "classes_") or not len(xs):
+            answers = [_answer({}, labels, self.classes) for _ in range(len(xs))]
+            return [mu for mu, _ in answers], [c for _, c in answers]
+        table = xs
+        if not hasattr(xs, "columns") and isinstance(xs[0], Mapping):
+            table = self._table([dict(x) for x in xs])
+        chances = np.asarray(self.model.predict_proba(table), dtype=np.float64)
+        known = self.model.classes_.tolist()
+        answers = [
+            _answer(dict(zip(known, row, strict=True)), labels, self.classes) for row in chances.tolist()
+        ]
+        return [mu for mu, _ in answers], [c for _, c in answers]
 
     def learn(self, x: Any, outcome: int, **_: Any) -> None:
         """One `partial_fit`, where the model has it."""
@@ -124,11 +140,24 @@ class SklearnForecaster:
             self.model.partial_fit(self._row(x), self.labels[[outcome]], classes=np.sort(self.labels))
 
     def _row(self, x: Any) -> Any:
+        """One row as scikit-learn wants it."""
+        if isinstance(x, Mapping) or (hasattr(x, "to_dict") and np.ndim(x) == 1):  # a dict, or a Series
+            return self._table([dict(x)])
         if np.ndim(x) < 2:
             return np.reshape(x, (1, -1))
         if len(x) != 1:
             raise ValueError(f"x must be one row of features; got {len(x)}")
         return x
+
+    def _table(self, rows: list[dict[Any, Any]]) -> Any:
+        """Rows with named features: a frame where the model was fitted on names, else an array."""
+        names = getattr(self.model, "feature_names_in_", None)  # scikit-learn's own word for them
+        if names is None:
+            return np.array([list(row.values()) for row in rows])
+        missing = [name for name in names if name not in rows[0]]
+        if missing:
+            raise ValueError(f"x must have the feature {missing[0]!r} of the model; got {list(rows[0])!r}")
+        return frames.make_frame({str(name): [row[name] for row in rows] for name in names}, "pandas")
 
 
 class CallableForecaster:

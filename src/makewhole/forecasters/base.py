@@ -104,3 +104,69 @@ def valid(mu: Any, width: Any, classes: int | None) -> Said:
     if vector.shape != (classes,) or np.shape(width) not in ((), (classes,)):
         raise ValueError(f"mu and c_hat must hold {classes} classes; got shape {vector.shape}")
     return Said(tuple(vector.tolist()), tuple(np.broadcast_to(width, vector.shape).tolist()))
+
+
+class Rows:
+    """Many feature rows, each handed out as a row of its own: of an array, a frame or a sequence.
+
+    A frame's row comes out as a dict by column.
+    """
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+        self._frame = given if hasattr(given, "columns") and hasattr(given, "shape") else None
+        if self._frame is None and not hasattr(given, "__len__"):
+            raise TypeError(f"xs must be an array, a frame or a sequence of rows; got {type(given).__name__}")
+        self._columns: dict[str, list[Any]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    def __getitem__(self, k: int) -> Any:
+        if self._frame is None:
+            return self.given[k]
+        if self._columns is None:
+            from makewhole.frames import open_native
+
+            frame = open_native(self._frame)
+            self._columns = {name: frame[name].to_list() for name in frame.columns}
+        return {name: values[k] for name, values in self._columns.items()}
+
+
+def ask_many(
+    base: BaseForecaster, rows: Rows, classes: int | None, c_range: tuple[float, float]
+) -> tuple[Any, Any]:
+    """μ̂ and ĉ of every row, valid, as two arrays: asked at once where the base can answer for all."""
+    answer = getattr(base, "predict_many", None)  # a base of somebody's own need not have it
+    if answer is not None:
+        mu, width = answer(rows.given)
+    else:
+        answers = [base.predict(rows[k]) for k in range(len(rows))]
+        mu = [one[0] for one in answers]
+        width = [one[1] for one in answers]
+    shape = (len(rows),) if classes is None else (len(rows), classes)
+    chances = _probabilities(mu, classes) if len(rows) else np.zeros(shape)
+    if chances.shape != shape:
+        raise ValueError(f"the base must say one probability per row and class; got shape {chances.shape}")
+    widths = np.broadcast_to(np.clip(arguments.numbers("c_hat", width), *c_range), shape)
+    return chances, widths
+
+
+def given_many(mu: Any, c_hat: Any, classes: int | None, c_range: tuple[float, float]) -> tuple[Any, Any]:
+    """The same where the caller gives them."""
+    chances = _probabilities(mu, classes)
+    if chances.ndim != (1 if classes is None else 2) or (classes and chances.shape[1] != classes):
+        wanted = "one probability per forecast" if classes is None else f"{classes} per forecast"
+        raise ValueError(f"mu must be {wanted}; got shape {chances.shape}")
+    low, high = c_range
+    width = np.asarray(min(max(0.0, low), high)) if c_hat is None else read_width(c_hat, c_range)
+    try:
+        return chances, np.broadcast_to(width, chances.shape)
+    except ValueError:
+        raise ValueError(f"c_hat must be one per forecast; got shape {width.shape}") from None
+
+
+def _probabilities(mu: Any, classes: int | None) -> Any:
+    if classes is None:
+        return arguments.probabilities("mu", mu)
+    return arguments.distribution("mu", mu, simplex=True)

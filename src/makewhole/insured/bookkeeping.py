@@ -17,7 +17,6 @@ from makewhole.decisions import binary_forecast
 from makewhole.forecasters import Said
 from makewhole.insured.book import (
     Exposure,
-    Id,
     Line,
     OpenForecast,
     Scope,
@@ -267,7 +266,7 @@ class Bookkeeping:
         bounds = bounds.later(was, late_bound(rules, self.terms, after))
         patch[GROUPS] = bounds
 
-    def take(self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Id | None) -> int:
+    def take(self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any) -> int:
         """Take a stake, if the caps leave room for it."""
         name = None if by is None else read_name("by", by)
         amounts = self.accepted(open_.grosses, stake)
@@ -294,7 +293,7 @@ class Bookkeeping:
         open_: OpenForecast,
         outcome: Any,
         stake: Any,
-        by: Id | None,
+        by: Any,
     ) -> Settlement:
         """Settle a forecast: who receives what, what is lost, and what is learned."""
         y = arguments.outcome(outcome, self.classes)

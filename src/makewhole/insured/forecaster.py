@@ -9,7 +9,7 @@ import copy
 import itertools
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, SupportsIndex
 
 import numpy as np
 
@@ -38,6 +38,17 @@ from makewhole.insured.changes import (
     Payments,
     Settlement,
 )
+from makewhole.insured.many import (
+    Batch,
+    Forecasts,
+    ask_rows,
+    close_unstaked,
+    drafting,
+    one_each,
+    open_many,
+    opened,
+    read_outcomes,
+)
 from makewhole.insured.plain import PlainBookkeeping
 from makewhole.insured.refusals import (
     ChangeRefused,
@@ -49,6 +60,8 @@ from makewhole.insured.refusals import (
 from makewhole.insured.statement import GroupStatements, Statement
 from makewhole.insured.totals import Standing, Totals
 
+# An id as callers give it: text, or a whole number of any kind.
+AnyId = str | SupportsIndex
 # Reads a key of the state, as it is or as a batch in the making has it.
 Get = Callable[[Key], Any]
 
@@ -186,7 +199,7 @@ class InsuredForecaster:
         mu: Any = None,
         c_hat: Any = None,
         groups: Any = None,
-        id: Id | None = None,  # noqa: A002 - what callers call it
+        id: AnyId | None = None,  # noqa: A002 - what callers call it
     ) -> Forecast:
         """Publish a forecast for x, or with `base=None` for a probability `mu` (and ĉ = `c_hat`).
 
@@ -208,7 +221,7 @@ class InsuredForecaster:
         quoted = published(lines, 0, self.classes, self.one_sided)
         return Forecast(quoted.mu, quoted.c, None, quoted.classes, quoted.one_sided, quoted.simplex)
 
-    def stake(self, forecast: Forecast | Id, stake: Any, *, by: Id | None = None) -> int:
+    def stake(self, forecast: Forecast | AnyId, stake: Any, *, by: AnyId | None = None) -> int:
         """Place a bet; returns its place among the payments. Over the cap it is refused whole.
 
         `by` names who bets, with any text or whole number: her payments are then in `settle(...).by`.
@@ -219,7 +232,7 @@ class InsuredForecaster:
         return place
 
     def settle(
-        self, forecast: Forecast | Id, outcome: Any, stake: Any = None, *, by: Id | None = None
+        self, forecast: Forecast | AnyId, outcome: Any, stake: Any = None, *, by: AnyId | None = None
     ) -> Payments:
         """Pay every bet on a forecast, and learn; returns what each agent receives, in order of staking.
 
@@ -233,11 +246,81 @@ class InsuredForecaster:
             self.teach(settlement)
         return settlement.payments
 
-    def void(self, forecast: Forecast | Id) -> None:
+    def void(self, forecast: Forecast | AnyId) -> None:
         """Call a forecast off: nobody pays, nothing is learned."""
         patch: dict[Key, Any] = {}
         self._books.call_off(self._state.get, patch, self._find(forecast))
         self._commit(patch)
+
+    # --- many at once -------------------------------------------------------------------------------------
+
+    def forecast_many(
+        self, xs: Any = None, *, mu: Any = None, c_hat: Any = None, groups: Any = None, ids: Any = None
+    ) -> Forecasts:
+        """Publish a forecast for every row of `xs`, or with `base=None` for every probability in `mu`.
+
+        `xs` is an array, a frame or a sequence of rows; the base is asked once for all of them where it can
+        be. `groups` and `ids` are one per row. The numbers are those that `forecast` would give row by row
+        (and as exact as what the model says of a batch); if any row does not fit, nothing is published.
+
+        Examples
+        --------
+        >>> import makewhole as mw
+        >>> f = mw.InsuredForecaster(max_stake=100)
+        >>> forecasts = f.forecast_many(mu=[0.2, 0.5, 0.9], ids=["UA-1", "UA-2", "UA-3"])
+        >>> f.stake("UA-2", 100.0)
+        0
+        >>> f.settle_many({"UA-1": 0, "UA-2": 1, "UA-3": 1})["UA-2"]
+        [50.0]
+        """
+        rows, said = ask_rows(self.base, self._books, xs, mu, c_hat)
+        named = None
+        if groups is not None or self._books.grouped:
+            named = [self._books.named(one) for one in one_each("groups", groups, len(rows))]
+        ids = None if ids is None else one_each("ids", ids, len(rows))
+        patch: dict[Key, Any] = {}
+        made = open_many(self._books, self._state.get, patch, rows, said, named, ids)
+        self._state.update(patch)
+        return made
+
+    def settle_many(
+        self,
+        outcomes: Any,
+        *,
+        id: str = "id",  # noqa: A002 - what callers call it
+        outcome: str = "outcome",
+    ) -> dict[Id, Payments]:
+        """Settle many forecasts in one step; returns the payments of each by its id.
+
+        `outcomes` is a mapping from ids to outcomes, or a frame with a column of ids (`id`) and one of
+        outcomes. They are settled in that order, with the numbers that `settle` would give one by one; if any
+        does not fit, nothing is settled.
+        """
+        given = read_outcomes(outcomes, id, outcome)
+        patch: dict[Key, Any] = {}
+        get = drafting(self._state.get, patch)
+        payments: dict[Id, Payments] = {}
+        settlements, unstaked = [], []
+        for name, y in given.items():
+            entry = self._state.get(("open", name))
+            if type(entry) is Batch and self.base is None:
+                if type(y) is not int or not 0 <= y <= 1:
+                    arguments.outcome(y, None)
+                unstaked.append((name, entry))
+                payments[name] = Payments()
+                continue
+            if unstaked:
+                close_unstaked(self._books, get, patch, unstaked)
+                unstaked = []
+            settlement = self._books.close(get, patch, self._find(name), y, None, None)
+            payments[name] = settlement.payments
+            settlements.append(settlement)
+        if unstaked:
+            close_unstaked(self._books, get, patch, unstaked)
+        self._commit(patch)
+        for settlement in settlements:
+            self._teach(settlement, payments)
+        return payments
 
     # --- the same in two steps: compute, then apply -------------------------------------------------------
 
@@ -248,7 +331,7 @@ class InsuredForecaster:
         mu: Any = None,
         c_hat: Any = None,
         groups: Any = None,
-        id: Id | None = None,  # noqa: A002 - what callers call it
+        id: AnyId | None = None,  # noqa: A002 - what callers call it
     ) -> Opening:
         """What `forecast` would do, as a value; nothing changes until it is applied."""
         patch: dict[Key, Any] = {}
@@ -256,7 +339,7 @@ class InsuredForecaster:
         opened = self._books.open(self._state.get, patch, x, said, self._books.named(groups), id)
         return Opening(self._state[REVISION], patch, opened.forecast)
 
-    def plan_stake(self, forecast: Forecast | Id, stake: Any, *, by: Id | None = None) -> Bet:
+    def plan_stake(self, forecast: Forecast | AnyId, stake: Any, *, by: AnyId | None = None) -> Bet:
         """What `stake` would do, as a value."""
         patch: dict[Key, Any] = {}
         open_ = self._find(forecast)
@@ -266,12 +349,12 @@ class InsuredForecaster:
         return Bet(self._state[REVISION], patch, id_, place, taken.amounts, taken.by)
 
     def plan_settle(
-        self, forecast: Forecast | Id, outcome: Any, stake: Any = None, *, by: Id | None = None
+        self, forecast: Forecast | AnyId, outcome: Any, stake: Any = None, *, by: AnyId | None = None
     ) -> Settlement:
         """What `settle` would do, as a value: payments, losses, targets, and what each part will learn."""
         return self._books.close(self._state.get, {}, self._find(forecast), outcome, stake, by)
 
-    def plan_void(self, forecast: Forecast | Id) -> Change:
+    def plan_void(self, forecast: Forecast | AnyId) -> Change:
         """What `void` would do, as a value."""
         patch: dict[Key, Any] = {}
         self._books.call_off(self._state.get, patch, self._find(forecast))
@@ -317,6 +400,9 @@ class InsuredForecaster:
 
     def teach(self, settlement: Settlement) -> None:
         """Let the base learn from a settlement; call it at most once for each. `settle` does so itself."""
+        self._teach(settlement, settlement.payments)
+
+    def _teach(self, settlement: Settlement, payments: Any) -> None:
         lesson, base = settlement.lesson, self.base
         if lesson is None or base is None:
             return
@@ -325,7 +411,7 @@ class InsuredForecaster:
         except Exception as error:
             raise TeachingError(
                 f"forecast {settlement.id!r} was settled, but the base failed to learn from it: {error!r}",
-                settlement.payments,
+                payments,
             ) from error
 
     # --- what it says of itself ---------------------------------------------------------------------------
@@ -389,14 +475,16 @@ class InsuredForecaster:
         return [item for item in self._state.items() if item[0][0] == kind and item[1] is not None]
 
     def _entries(self) -> list[OpenForecast]:
-        entries = [entry for _, entry in self._kept("open")]
+        entries = [opened(key[1], entry) for key, entry in self._kept("open")]
         return sorted(entries, key=lambda entry: entry.number)
 
-    def _find(self, forecast: Forecast | Id) -> OpenForecast:
+    def _find(self, forecast: Forecast | AnyId) -> OpenForecast:
         """The open forecast that the caller means: the forecast itself, or its id."""
         given = forecast.id if isinstance(forecast, Forecast) else forecast
         known = type(given) is int or type(given) is str
-        open_: OpenForecast | None = self._state.get(("open", given)) if known else None
+        entry = self._state.get(("open", given)) if known else None
+        id_: Any = given
+        open_ = entry if entry is None or type(entry) is OpenForecast else opened(id_, entry)
         if open_ is not None and (given is forecast or open_[0] is forecast or open_[0] == forecast):
             return open_
         return self._missing(forecast, given, open_)
@@ -428,9 +516,8 @@ class InsuredForecaster:
         what a correction has learned, `["open", id]` an open forecast, `["stake", id, place]` a bet on it.
         A store can keep them one by one, and with `change_state` write only those that changed.
         """
-        return self.head_state() | {
-            "items": saved.items_of(self._state, self._books.rules, self.base is not None)
-        }
+        live = {key: value for key, value in self._state.items() if value is not None}
+        return self.head_state() | {"items": saved.items_of(live, self._books.rules, self.base is not None)}
 
     def head_state(self) -> dict[str, Any]:
         """The settings and the corrections' settings: what never changes."""

@@ -69,7 +69,7 @@ class PlainBookkeeping(Bookkeeping):
         patch[REVISION] = serial
         return entry
 
-    def take(self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Id | None) -> int:
+    def take(self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any) -> int:
         """Take a stake, if the cap leaves room for it."""
         name = None if by is None else read_name("by", by)
         forecast, number, x, said, lines, _, (net,), grosses, bets, room, _, risk = open_
@@ -90,7 +90,7 @@ class PlainBookkeeping(Bookkeeping):
         return bets
 
     def close(
-        self, get: Get, patch: Patch, open_: OpenForecast, outcome: Any, stake: Any, by: Id | None
+        self, get: Get, patch: Patch, open_: OpenForecast, outcome: Any, stake: Any, by: Any
     ) -> Settlement:
         """Settle a forecast."""
         y = outcome if type(outcome) is int and 0 <= outcome <= 1 else arguments.outcome(outcome, None)

@@ -23,6 +23,7 @@ from makewhole.insured.book import (
 from makewhole.insured.bookkeeping import Bookkeeping
 from makewhole.insured.certificates import GroupBounds, base_bound, late_bound
 from makewhole.insured.changes import GROUPS, NEXT, REVISION, Key
+from makewhole.insured.many import opened
 from makewhole.insured.totals import Standing, Totals, read_totals
 
 KIND, VERSION, VERSIONS = "makewhole.insured", 3, (2, 3)
@@ -59,7 +60,7 @@ def _plain(key: Key, value: Any, rules: list[BookCorrection], keep_x: bool) -> A
     if kind == "totals":
         return value.to_plain()
     if kind == "open":
-        return _plain_open(value, keep_x)
+        return _plain_open(opened(key[1], value), keep_x)
     if kind == "stake":
         return {"amounts": list(value.amounts), "by": value.by}
     if kind in ("exposure", "groups", "standing"):
@@ -128,7 +129,7 @@ def read_items(items: Iterable[Any], books: Bookkeeping) -> dict[Key, Any]:
         if books.counted:
             state["exposure", group] = _read_exposure(plain.get(("exposure", group)), inside, books)
     if books.apart:
-        state[GROUPS] = _read_bounds(state, books)
+        state[GROUPS] = _read_bounds(plain.get(GROUPS), state, books)
     known = ("memory", "over", "totals", "standing", "open", "stake", "exposure", "groups")
     strange = [key for key in plain if key[0] not in known]
     if strange:
@@ -276,7 +277,9 @@ def _read_exposure(
     late_open = max(exposure.late_open, arguments.whole("late_open", saved["late_open"], least=0))
     if lost.shape != (lines,) or late.shape != (lines,) or (late < 0).any():
         raise ValueError(f"exposure must hold {lines} numbers, none negative; got {saved!r}")
-    most = tuple(map(max, exposure.late_potential, late.tolist()))
+    slack = 1e-9 * books.max_stake  # what is open now may be a rounding more than it was
+    pairs = zip(late.tolist(), exposure.late_potential, strict=True)
+    most = tuple(was if was >= now - slack else now for was, now in pairs)
     running: dict[str, Any] = {"staked": exposure.staked, "potential": exposure.potential}
     for name, value in running.items():
         if saved.get(name) is not None:  # as it was added up, for the same bits
@@ -293,8 +296,8 @@ def _agreeing(name: str, saved: Any, value: Any, scale: float) -> Any:
     return kept
 
 
-def _read_bounds(state: dict[Key, Any], books: Bookkeeping) -> GroupBounds:
-    """The bounds of all groups together, added up anew."""
+def _read_bounds(saved: Mapping[str, Any] | None, state: dict[Key, Any], books: Bookkeeping) -> GroupBounds:
+    """The bounds of all groups together, added up anew; what was saved must agree, but for rounding."""
     terms, nothing = books.terms, books.nothing_open
     begun = [key[1] for key in state if key[0] == "totals" and key[1] is not None]
     bounds = GroupBounds()
@@ -304,7 +307,11 @@ def _read_bounds(state: dict[Key, Any], books: Bookkeeping) -> GroupBounds:
         rules = books.answering(name)
         late = late_bound(rules, terms, state["exposure", name])
         bounds = bounds.later(late_bound(rules, terms, nothing), late)
-    return bounds
+    if saved is None:
+        return bounds
+    scale = books.max_stake * (1 + len(begun))
+    sums = {name: _agreeing(name, saved[name], getattr(bounds, name), scale) for name in ("base", "late")}
+    return bounds._replace(**sums)
 
 
 # --- files of earlier versions ----------------------------------------------------------------------------

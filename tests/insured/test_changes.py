@@ -1,0 +1,577 @@
+"""A change is a value: computed first, made true in one step, undone, dropped, interrupted."""
+
+import copy
+import functools
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import makewhole as mw
+from makewhole.insured import forecaster as module
+from makewhole.insured.bookkeeping import Bookkeeping
+
+
+def insured(kind: str) -> mw.InsuredForecaster:
+    """One forecaster of every kind of book."""
+    sound: dict[str, Any] = {"mode": "sound", "max_stake": 1}
+    over = mw.Reserve(0.1, over=mw.SwapRegret(5, seed=0))
+    return {
+        "default": lambda: mw.InsuredForecaster(max_stake=1),
+        "swap": lambda: mw.InsuredForecaster(None, mw.SwapRegret(5, seed=1), max_stake=1),
+        "deterministic": lambda: mw.InsuredForecaster(None, mw.DeterministicSwap(100), max_stake=1),
+        "reserve": lambda: mw.InsuredForecaster(None, mw.Reserve(0.1), **sound),
+        "one-sided": lambda: mw.InsuredForecaster(None, mw.Reserve(0.1), max_stake=1, one_sided=True),
+        "over": lambda: mw.InsuredForecaster(None, over, **sound),
+        "capped": lambda: mw.InsuredForecaster(None, mw.Reserve(0.1), max_exposure=3, capital=9, **sound),
+        "classes": lambda: mw.InsuredForecaster(None, mw.StandardRegret(), max_stake=1, classes=3),
+        "grouped": lambda: mw.InsuredForecaster(None, mw.Grouped(over), **sound),
+        "overlapping": lambda: mw.InsuredForecaster(None, mw.OverlappingReserve(0.1), **sound),
+        "own": lambda: mw.InsuredForecaster(None, Own(), max_stake=1),
+    }[kind]()
+
+
+KINDS = [
+    *("default", "swap", "deterministic", "reserve", "one-sided", "over", "capped", "classes", "grouped"),
+    *("overlapping", "own"),
+]
+
+
+class Own:
+    """Somebody else's correction, which counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.lam, self.asked = 0.0, 0
+
+    def propose(self) -> mw.Proposal:
+        self.asked += 1
+        return mw.Proposal(self.lam)
+
+    def observe(self, proposal: mw.Proposal, target: float, weight: float) -> None:
+        self.lam += 0.1 * weight * (target - proposal.lam)
+
+    def state(self) -> dict[str, Any]:
+        return {"lam": self.lam, "asked": self.asked}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> "Own":
+        made = cls()
+        made.lam, made.asked = state["lam"], state["asked"]
+        return made
+
+
+def given_to(f: mw.InsuredForecaster, draw: np.random.Generator) -> dict[str, Any]:
+    """What a forecast of this book is made from."""
+    mu: Any = float(draw.uniform()) if f.classes is None else draw.dirichlet(np.ones(3))
+    one: Any = getattr(f.corrections[0], "grouped", False)
+    if not one:
+        return {"mu": mu}
+    names = [["a"], ["b"]] if getattr(f.corrections[0], "apart", False) else [["a", "b"], [], ["c"]]
+    return {"mu": mu, "groups": names[int(draw.integers(len(names)))]}
+
+
+def bet(f: mw.InsuredForecaster, draw: np.random.Generator) -> Any:
+    low = 0.0 if f.one_sided else -0.3
+    return float(draw.uniform(low, 0.3)) if f.classes is None else draw.uniform(low, 0.3, 3)
+
+
+def played(f: mw.InsuredForecaster, rounds: int, seed: int) -> mw.InsuredForecaster:
+    """Forecasts, stakes, late settlements and voids; three forecasts stay open."""
+    draw = np.random.default_rng(seed)
+    for t in range(rounds):
+        q = f.forecast(**given_to(f, draw))
+        for _ in range(int(draw.integers(3))):
+            f.stake(q, bet(f, draw), by=f"customer {t % 2}" if t % 3 else None)
+        while len(f.open_forecasts) > 3:
+            old = f.open_forecasts[int(draw.integers(3))]
+            if t % 7 == 0:
+                f.void(old)
+            else:
+                f.settle(old, int(draw.integers(f.classes or 2)))
+    return f
+
+
+def state(f: mw.InsuredForecaster) -> str:
+    """Everything a forecaster is, to the bit; items in an order of their own, open forecasts by age."""
+    plain = f.to_state()
+    entries = [value for key, value in plain["items"] if key[0] == "open"]
+    for rank, entry in enumerate(sorted(entries, key=lambda entry: entry["number"])):
+        entry["number"] = rank
+    items = sorted(json.dumps(item) for item in plain.pop("items"))
+    return json.dumps(plain) + "\n".join(items)
+
+
+# --- two ways to the same numbers -------------------------------------------------------------------------
+
+
+class General(Bookkeeping):
+    """The general steps, where a plain book would take the short ones."""
+
+
+@pytest.mark.parametrize("kind", ["default", "swap", "deterministic", "reserve", "one-sided", "own"])
+def test_the_short_steps_of_a_plain_book_are_the_general_ones_bit_for_bit(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = played(insured(kind), 60, 3)
+    monkeypatch.setattr(module, "PlainBookkeeping", General)
+    general = played(insured(kind), 60, 3)
+    assert state(short) == state(general)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_planned_and_applied_is_what_the_verbs_do(kind: str) -> None:
+    draws = np.random.default_rng(5), np.random.default_rng(5)
+    f, g = insured(kind), insured(kind)
+    for t in range(25):
+        q = f.forecast(**given_to(f, draws[0]))
+        opening = g.plan_forecast(**given_to(g, draws[1]))
+        g.apply(opening)
+        assert opening.forecast == q
+        place = f.stake(q, bet(f, draws[0]), by="her")
+        planned = g.plan_stake(q, bet(g, draws[1]), by="her")
+        g.apply(planned)
+        assert (planned.place, planned.by, planned.id) == (place, "her", q.id)
+        if t % 4 == 3:
+            f.void(q)
+            g.apply(g.plan_void(q))
+        elif t % 4:
+            payments = f.settle(q, t % 2)
+            settlement = g.plan_settle(q, t % 2)
+            g.apply(settlement)
+            assert settlement.payments == payments
+            assert settlement.payments.by == payments.by == {"her": sum(payments)}
+            assert settlement.loss == pytest.approx(sum(payments), abs=1e-12)
+    assert state(f) == state(g)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_planning_changes_nothing_and_undoing_takes_everything_back(kind: str) -> None:
+    f = played(insured(kind), 20, 1)
+    draw, before, undos = np.random.default_rng(9), state(f), []
+    f.plan_forecast(**given_to(f, draw))
+    assert state(f) == before
+    opening = f.plan_forecast(**given_to(f, draw))
+    undos.append(f.apply(opening))
+    undos.append(f.apply(f.plan_stake(opening.forecast, bet(f, draw))))
+    middle = state(f)
+    old = f.open_forecasts[0]
+    assert state(f) == middle
+    undos.append(f.apply(f.plan_settle(old, 1)))
+    undos.append(f.apply(f.plan_void(opening.forecast)))
+    for undo in reversed(undos):
+        f.apply(undo)
+    assert state(f) == before
+    assert state(played(f, 15, 2)) == state(
+        played(
+            mw.InsuredForecaster.from_state(
+                json.loads(json.dumps(played(insured(kind), 20, 1).to_state())),
+                correction=Own if kind == "own" else None,
+            ),
+            15,
+            2,
+        )
+    )
+
+
+def test_a_change_is_refused_once_the_forecaster_has_changed() -> None:
+    f = mw.InsuredForecaster(max_stake=1)
+    first, second = f.plan_forecast(mu=0.5), f.plan_forecast(mu=0.7)
+    undo = f.apply(first)
+    with pytest.raises(mw.ChangeRefused, match="plan it again"):
+        f.apply(second)
+    with pytest.raises(mw.ChangeRefused):
+        f.apply(first)
+    later = f.plan_stake(first.forecast, 0.5)
+    f.apply(undo)
+    f.forecast(mu=0.5)
+    with pytest.raises(mw.ChangeRefused):  # another state of the same length
+        f.apply(later)
+
+
+def test_a_group_of_changes_can_be_dropped_at_the_cost_of_what_it_changed() -> None:
+    f = mw.InsuredForecaster(None, mw.Reserve(0.1), mode="sound", max_stake=1)
+    f.forecast_many(mu=[0.5] * 1000)
+    before = state(f)
+    undos = [f.apply(f.plan_settle(k, 1, stake=1.0)) for k in range(20)]
+    assert all(len(undo.patch) < 10 for undo in undos)
+    for undo in reversed(undos):
+        f.apply(undo)
+    assert state(f) == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_store_that_keeps_items_one_by_one_has_the_whole_state(kind: str) -> None:
+    """A toy store: a dictionary of JSON texts by key, written only where a change says so."""
+    f = insured(kind)
+    store: dict[str, str] = {}
+
+    def write(items: list[list[Any]]) -> None:
+        for key, value in items:
+            if value is None:
+                store.pop(json.dumps(key), None)
+            else:
+                store[json.dumps(key)] = json.dumps(value)
+
+    head = json.dumps(f.head_state())
+    write(f.to_state()["items"])
+    draw = np.random.default_rng(2)
+    for t in range(30):
+        change: Any = f.plan_forecast(**given_to(f, draw), id=f"no {t}")
+        write(f.change_state(change))
+        f.apply(change)
+        plans: list[Callable[[], Any]] = [
+            lambda t=t: f.plan_stake(f"no {t}", bet(f, draw), by=t),  # type: ignore[misc]  # bound at once
+            lambda t=t: f.plan_settle(f"no {t}", 1),  # type: ignore[misc]  # bound at once
+        ]
+        for plan in plans:
+            if draw.uniform() < 0.8:
+                change = plan()
+                write(f.change_state(change))
+                f.apply(change)
+    items = [[json.loads(key), json.loads(value)] for key, value in store.items()]
+    again = mw.InsuredForecaster.from_state(
+        json.loads(head) | {"items": items}, correction=Own if kind == "own" else None
+    )
+    assert state(again) == state(f)
+    assert state(played(again, 10, 4)) == state(played(f, 10, 4))
+
+
+# --- interrupts -------------------------------------------------------------------------------------------
+
+
+class Stop(BaseException):
+    """An interrupt."""
+
+
+def interrupted_at(step: Callable[[], Any], line: int) -> bool:
+    """Run a step with an exception raised at its n-th line; False if it has fewer."""
+    seen = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal seen
+        if "makewhole" not in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            seen += 1
+            if seen == line:
+                raise Stop
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        step()
+    except Stop:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+STEPS: dict[str, Callable[[mw.InsuredForecaster], Any]] = {
+    "forecast": lambda f: f.forecast(mu=0.4 if f.classes is None else [0.2, 0.3, 0.5], **extra(f)),
+    "stake": lambda f: f.stake(f.open_forecasts[0], 0.05 if f.classes is None else [0.05] * 3, by="her"),
+    "settle": lambda f: f.settle(f.open_forecasts[0], 1),
+    "void": lambda f: f.void(f.open_forecasts[0]),
+    "forecast_many": lambda f: f.forecast_many(
+        mu=[0.4, 0.6] if f.classes is None else [[0.2, 0.3, 0.5]] * 2,
+        groups=[extra(f)["groups"]] * 2 if extra(f) else None,
+    ),
+    "settle_many": lambda f: f.settle_many({q.id: 1 for q in f.open_forecasts[:2]}),
+}
+
+
+def extra(f: mw.InsuredForecaster) -> dict[str, Any]:
+    return {"groups": ["a"]} if f.corrections[0].grouped else {}
+
+
+@pytest.mark.parametrize("step", list(STEPS))
+@pytest.mark.parametrize("kind", ["default", "over", "classes", "grouped"])
+def test_an_interrupt_at_any_line_leaves_all_of_a_change_or_nothing(kind: str, step: str) -> None:
+    f = played(insured(kind), 12, 6)
+    saved = json.loads(json.dumps(f.to_state()))
+    done = mw.InsuredForecaster.from_state(saved)
+    before = state(done)
+    STEPS[step](done)
+    after, outcomes, line = state(done), set(), 0
+    assert after != before
+    while True:
+        line += 1
+        f = mw.InsuredForecaster.from_state(saved)
+        stopped = interrupted_at(functools.partial(STEPS[step], f), line)
+        now = state(f)
+        assert now in (before, after), f"torn at line {line}"
+        outcomes.add(now == after)
+        if not stopped:
+            break
+    assert outcomes == {True, False}
+    assert line > 15
+
+
+def test_signals_at_random_times_tear_nothing_and_a_retry_learns_nothing_twice() -> None:
+    """Ctrl-C or a timeout's signal, thousands of times; each settlement is retried until it is closed."""
+    armed = False
+
+    def ring(*_: Any) -> None:
+        if armed:
+            raise Stop
+
+    before = signal.signal(signal.SIGALRM, ring)
+    f = mw.InsuredForecaster(None, mw.Reserve(0.05), mode="sound", max_stake=1)
+    draw, rounds, rung, late = np.random.default_rng(0), 1500, 0, 0
+    try:
+        for t in range(rounds):
+            f.forecast(mu=0.5, id=t)
+            f.stake(t, 1.0)
+            while True:
+                signal.setitimer(signal.ITIMER_REAL, float(draw.uniform(1e-6, 3e-5)))
+                try:
+                    armed = True
+                    f.settle(t, t % 2)
+                    armed = False
+                    break
+                except Stop:
+                    rung += 1
+                except (mw.ForecastClosed, mw.UnknownForecast):  # it took effect before it rang
+                    late += 1
+                    break
+                finally:
+                    armed = False
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert rung > 50
+    statement = f.statement()
+    assert (statement.rounds, statement.bets, statement.open) == (rounds, rounds, 0)
+    again = mw.InsuredForecaster(None, mw.Reserve(0.05), mode="sound", max_stake=1)
+    for t in range(rounds):
+        again.settle(again.forecast(mu=0.5), t % 2, stake=1.0)
+    assert statement.total_loss == again.statement().total_loss
+    assert f.corrections == again.corrections
+
+
+def test_the_base_is_taught_after_the_step_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    taught: list[Any] = []
+
+    class Base:
+        def predict(self, x: Any) -> tuple[float, float]:
+            return 0.25, 0.0
+
+        def learn(self, x: Any, outcome: int, **stakes: Any) -> None:
+            taught.append((x, outcome, stakes, len(f.open_forecasts), f.statement().rounds))
+
+    f = mw.InsuredForecaster(Base(), max_stake=2)
+    f.settle(f.forecast("x"), 1, stake=-1.0)
+    assert taught == [("x", 1, {"mu": 0.25, "net": -0.5, "gross": 0.5}, 0, 1)]
+    f.apply(f.plan_forecast("y", id="y"))
+    settlement = f.plan_settle("y", 0)
+    undo = f.apply(settlement)
+    assert len(taught) == 1
+    f.teach(settlement)
+    assert len(taught) == 2
+    f.apply(undo)
+
+
+# --- ids and names ----------------------------------------------------------------------------------------
+
+
+def test_ids_of_ones_own_and_names_for_bettors() -> None:
+    f = mw.InsuredForecaster(None, mw.NoCorrection(), max_stake=10)
+    q = f.forecast(mu=0.5, id="UA-123")
+    assert q.id == "UA-123"
+    assert f.forecast(mu=0.5).id == 0
+    assert f.forecast(mu=0.5, id=np.int64(1)).id == 1
+    assert f.forecast(mu=0.5).id == 2  # 1 is taken
+    f.stake("UA-123", 4.0, by="ann")
+    f.stake(q, -2.0, by=7)
+    f.stake("UA-123", 2.0, by="ann")
+    f.stake("UA-123", 1.0)
+    payments = f.settle("UA-123", 1)
+    assert payments == [2.0, -1.0, 1.0, 0.5]
+    assert payments.by == {"ann": 3.0, 7: -1.0}
+    assert f.settle(1, 0, stake=1.0, by="bob").by == {"bob": -0.5}
+    assert f.settle(2, 1) == []
+    assert f.settle(0, 1).by == {}
+
+
+def test_ids_that_do_not_fit_are_refused_and_change_nothing() -> None:
+    f = mw.InsuredForecaster(max_stake=1)
+    q = f.forecast(mu=0.5, id="a")
+    before = state(f)
+    with pytest.raises(mw.ForecastOpen, match="a forecast with the id 'a' is open"):
+        f.forecast(mu=0.5, id="a")
+    for strange in (1.5, True, None, b"a", ["a"]):
+        with pytest.raises((TypeError, mw.UnknownForecast), match="id must be text|no such forecast|must be"):
+            f.settle(strange, 1) if strange is None else f.forecast(mu=0.5, id=strange)  # type: ignore[arg-type]  # that is the point
+    with pytest.raises(mw.UnknownForecast, match="no open forecast has the id 'b'"):
+        f.stake("b", 1.0)
+    with pytest.raises(TypeError, match="by must be text or a whole number"):
+        f.stake("a", 0.5, by=1.5)  # type: ignore[arg-type]  # that is the point
+    assert state(f) == before
+    f.settle("a", 1)
+    with pytest.raises(mw.ForecastClosed, match="settled or voided before"):
+        f.settle(q, 1)
+    with pytest.raises(mw.UnknownForecast, match="settled or voided before, or never made here"):
+        f.settle("a", 1)
+    assert f.forecast(mu=0.2, id="a").mu == 0.2  # open forecasts are the only memory
+    with pytest.raises(mw.UnknownForecast):
+        f.settle(q, 1)  # another forecast of that id
+
+
+# --- many at once -----------------------------------------------------------------------------------------
+
+
+def several(f: mw.InsuredForecaster, draw: np.random.Generator, count: int) -> Iterator[dict[str, Any]]:
+    return (given_to(f, draw) for _ in range(count))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_at_once_are_the_same_as_one_by_one(kind: str) -> None:
+    one, many = played(insured(kind), 15, 8), played(insured(kind), 15, 8)
+    draw = np.random.default_rng(3)
+    for turn in range(3):
+        rows = list(several(one, draw, 6))
+        ids = [f"{turn}-{k}" for k in range(6)] if turn else None
+        singles = [one.forecast(**row, id=None if ids is None else ids[k]) for k, row in enumerate(rows)]
+        groups = [row["groups"] for row in rows] if "groups" in rows[0] else None
+        batch = many.forecast_many(mu=[row["mu"] for row in rows], groups=groups, ids=ids)
+        assert list(batch) == singles
+        assert batch[1:3] == singles[1:3]
+        assert np.array_equal(batch.mu, [q.mu for q in singles])
+        assert np.array_equal(batch.c, [q.c for q in singles])
+        for q in singles[::2]:
+            b = bet(one, draw)
+            assert one.stake(q, b) == many.stake(q, b)
+        outcomes = {q.id: int(draw.integers(one.classes or 2)) for q in reversed(singles[:5])}
+        paid = {id_: one.settle(id_, y) for id_, y in outcomes.items()}  # type: ignore[arg-type]  # an id
+        assert many.settle_many(outcomes) == paid
+        assert state(one) == state(many)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.floats(-0.4, 0.9)), min_size=1, max_size=20),
+    st.floats(-2, 2),
+    st.sampled_from([(a, b, c) for a in (0, 1) for b in (0, 1) for c in (0, 1)]),
+)
+def test_a_published_column_has_the_bits_of_its_rows(rows: Any, lam: float, rules: Any) -> None:
+    from makewhole.corrections._kernels import Rules, publish
+    from makewhole.insured.book import Line, room_of
+    from makewhole.insured.many import publish_many, rooms_of
+
+    mu, width = (np.array(column) for column in zip(*rows, strict=True))
+    chosen = Rules(*map(bool, rules))
+    columns = publish_many(mu, width, lam, chosen)
+    expected = [publish(m, w, lam, chosen, 0.0) for m, w in rows]
+    assert [tuple(row) for row in zip(*(c.tolist() for c in columns), strict=True)] == expected
+    rooms = rooms_of(columns[0], columns[1], chosen.one_sided, 3.0)
+    one = [room_of((Line(m, c, o, mw.Proposal(0.0)),), chosen.one_sided, 3.0)[0] for m, c, o in expected]
+    assert rooms.tolist() == one
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda f: f.forecast_many(mu=[0.5, 1.5]), ValueError),
+        (lambda f: f.forecast_many(mu=0.5), ValueError),
+        (lambda f: f.forecast_many(), TypeError),
+        (lambda f: f.forecast_many(mu=[0.5], ids=["x", "y"]), ValueError),
+        (lambda f: f.forecast_many(mu=[0.5, 0.5], ids=["x", "x"]), ValueError),
+        (lambda f: f.forecast_many(mu=[0.5, 0.5], ids=["x", 0]), mw.ForecastOpen),
+        (lambda f: f.forecast_many(mu=[0.5, 0.5], ids="xy"), TypeError),
+        (lambda f: f.forecast_many(mu=[0.5, 0.5], c_hat=[0.1, 0.2, 0.3]), ValueError),
+        (lambda f: f.forecast_many(mu=[0.5], groups=["a"]), TypeError),
+        (lambda f: f.settle_many({0: 1, 1: 7}), ValueError),
+        (lambda f: f.settle_many({0: 1, 99: 1}), mw.UnknownForecast),
+        (lambda f: f.settle_many({0: 1, "x": 1}), mw.UnknownForecast),
+        (lambda f: f.settle_many([(0, 1)]), TypeError),
+    ],
+)
+def test_a_batch_that_does_not_fit_changes_nothing(call: Any, error: Any) -> None:
+    f = mw.InsuredForecaster(max_stake=1)
+    f.forecast(mu=0.5)
+    f.forecast_many(mu=[0.5, 0.6])
+    before = state(f)
+    with pytest.raises(error):
+        call(f)
+    assert state(f) == before
+
+
+def test_outcomes_may_come_in_a_frame() -> None:
+    import pandas as pd
+    import polars as pl
+
+    for make in (pd.DataFrame, pl.DataFrame):
+        f = mw.InsuredForecaster(max_stake=1)
+        f.forecast_many(mu=[0.5, 0.5], ids=["a", "b"])
+        f.stake("b", 1.0)
+        paid = f.settle_many(make({"flight": ["b", "a"], "late": [1, 0]}), id="flight", outcome="late")
+        assert paid == {"b": [0.5], "a": []}
+        with pytest.raises(ValueError, match="id='flight' must name every forecast once"):
+            f.settle_many(make({"flight": ["b", "b"], "late": [1, 0]}), id="flight", outcome="late")
+
+
+def test_a_base_is_asked_once_for_a_batch_and_rows_may_have_names() -> None:
+    import pandas as pd
+    from sklearn.linear_model import LogisticRegression
+
+    class Counting(LogisticRegression):  # type: ignore[misc]  # scikit-learn is not typed
+        asked = 0
+
+        def predict_proba(self, X: Any) -> Any:
+            type(self).asked += 1
+            return super().predict_proba(X)
+
+    draw = np.random.default_rng(0)
+    table = pd.DataFrame({"a": draw.normal(size=200), "b": draw.normal(size=200)})
+    model = Counting().fit(table, draw.integers(0, 2, 200))
+    f = mw.InsuredForecaster(model, max_stake=1)
+    batch = f.forecast_many(table[:50])
+    assert Counting.asked == 1
+    row = table.iloc[3]
+    expected = batch[3].mu
+    for x in (row, row.to_dict(), table[3:4], {"b": row["b"], "a": row["a"]}):
+        assert f.peek(x).mu == pytest.approx(expected, abs=1e-12)
+    with pytest.raises(ValueError, match="x must have the feature 'b' of the model"):
+        f.peek({"a": 1.0})
+    assert len(f.settle_many(dict.fromkeys(batch.ids, 1))) == 50
+    assert f.statement().rounds == 50
+
+
+# --- what a statement costs -------------------------------------------------------------------------------
+
+
+def test_a_statement_writes_nothing_and_looks_at_groups_only_when_asked() -> None:
+    f = mw.InsuredForecaster(None, mw.Grouped(mw.Reserve(0.1)), mode="sound", max_stake=1)
+    f.forecast_many(mu=[0.5] * 3, groups=["a", "b", "c"])
+    before = copy.deepcopy(f.to_state())
+    statement = f.statement()
+    assert f.to_state() == before
+    assert statement.certificate.bound == pytest.approx(15.0)
+    assert list(statement.groups) == ["a", "b", "c"]
+    late = f.statement()
+    f.forecast(mu=0.5, groups="d")
+    with pytest.raises(RuntimeError, match="look at groups right after statement"):
+        late.groups["a"]
+    assert list(statement.groups) == ["a", "b", "c"]  # looked at in time
+
+
+def test_settings_cannot_be_changed_after_the_fact() -> None:
+    f = mw.InsuredForecaster(None, mw.Reserve(0.1), max_stake=1)
+    for name, value in (("max_stake", 100.0), ("mode", "sound"), ("c_range", (0.0, 0.0)), ("capital", 1.0)):
+        with pytest.raises(AttributeError, match=f"{name} cannot be changed"):
+            setattr(f, name, value)
+    reserve = mw.Reserve(0.1)
+    for name in ("rate", "start", "over"):
+        with pytest.raises(AttributeError, match=f"{name} cannot be changed"):
+            setattr(reserve, name, 0.5)
+    for name in ("observe", "propose", "_observe"):
+        with pytest.raises(AttributeError, match=f"{name} cannot be replaced"):
+            setattr(reserve, name, lambda *_: None)
