@@ -99,7 +99,7 @@ def make_pass(sources: int) -> Callable[..., None]:
         mu_out, c_out, stake_out, action_out = out
         mu_active, active, outputs, gradients = work
         slope, mu_rate, c_rate, margin, c_low, c_high, _ = settings
-        if sources < 0:  # never: it must only be read, to be in the closure
+        if sources < 0:  # never true; reading `sources` puts it into the closure
             return
         for t in range(len(outcome)):
             i, x, y = indices[starts[t] : starts[t + 1]], values[starts[t] : starts[t + 1]], outcome[t]

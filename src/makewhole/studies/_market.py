@@ -1,8 +1,8 @@
-"""A season of flights, compiled: draw the passengers, find the price, add up what it means for everyone.
+"""A season of flights, compiled: draw the passengers, find the price, add up everyone's money.
 
 Per flight a thousand people would fly, each at some price; the airline takes the highest price at which its
-seats sell. Everything here is plain Python that numba compiles on first use; `tests/test_flights.py` has the
-same season in slow, obvious Python.
+seats sell. Everything here is plain Python that numba compiles on first use; `tests/studies/test_flights.py`
+has the same season in slow, obvious Python.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def make_season(
         starts, indices, features = rows
         groups, seats, insured, max_stake = plan
         people, sums, active = work
-        if sources < 0:  # never: it must only be read, to be in the closure
+        if sources < 0:  # never true; reading `sources` puts it into the closure
             return
         guess = 130.0
         for t in range(len(outcome)):
@@ -215,13 +215,24 @@ def make_season(
     return season
 
 
-@functools.cache
-def compiled_season(propose: Callable[..., Any], observe: Callable[..., Any]) -> Callable[..., None]:
-    """Compile the season of one correction."""
-    global _market, _predict, _learn  # numba looks compiled callees up among the globals
+def _compile_callees() -> None:
+    """Compile what every season calls; numba looks compiled callees up among the globals."""
+    global _market, _predict, _learn
     if _market is None:
         inner = (scramble, uniform, exponential, draw_people, set_prices, count_above, select)
         _market = jit(market, *inner, reorder=(add_up,))
         _predict, _learn = learners.compiled().predict, learners.compiled().learn
+
+
+def plain_season(propose: Callable[..., Any], observe: Callable[..., Any]) -> Callable[..., None]:
+    """The season of a correction that cannot be compiled: the same loop as plain Python."""
+    _compile_callees()
+    return make_season(propose, observe, sources=0)
+
+
+@functools.cache
+def compiled_season(propose: Callable[..., Any], observe: Callable[..., Any]) -> Callable[..., None]:
+    """Compile the season of one correction."""
+    _compile_callees()
     sources = fingerprint(steps, learners)
     return jit(make_season(propose, observe, sources), *steps.HELPERS, propose, observe)
