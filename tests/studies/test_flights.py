@@ -140,6 +140,7 @@ def test_e_to_the_x_is_right_to_14_digits() -> None:
     assert max(errors) < 1e-13
 
 
+@pytest.mark.slow
 def test_a_sweep_is_judged_and_insurance_pays(tmp_path: Path) -> None:
     outcome = studies.run(
         "flights", rounds=2000, seeds=2, shares=(0.3, 0.7), corrections=("swap", "none"), jobs=1, out=tmp_path

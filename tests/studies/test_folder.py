@@ -130,6 +130,7 @@ def never(*_: Any, **__: Any) -> Any:
     raise AssertionError("the study ran although it could not have been written")
 
 
+@pytest.mark.slow
 def test_a_study_run_again_leaves_the_users_files(tmp_path: Path) -> None:
     studies.run("adversaries", **SMALL, out=tmp_path)
     out = tmp_path / "adversaries"
@@ -142,6 +143,7 @@ def test_a_study_run_again_leaves_the_users_files(tmp_path: Path) -> None:
     assert (out / "results.parquet").read_bytes() != first
 
 
+@pytest.mark.slow
 def test_a_figure_that_is_drawn_no_more_is_removed_unless_it_was_changed(tmp_path: Path) -> None:
     options: dict[str, Any] = {"rounds": 50, "seeds": 1, "shares": [0.5], "jobs": 1}
     studies.run("flights", corrections=["swap", "naive"], **options, out=tmp_path)
@@ -186,6 +188,7 @@ def _write_often(path: Path, text: str, start: Any) -> None:
         folder.write(path, names, fill_with(**names))
 
 
+@pytest.mark.slow
 def test_writers_in_several_processes_neither_fail_nor_tear_files(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     start = context.Event()

@@ -1,4 +1,4 @@
-"""Corrections, agents and data of the user's own run in every study, with the numbers of the compiled loops."""
+"""Corrections, agents and data of one's own run in every study; plain loops give the compiled numbers."""
 
 import subprocess
 import sys
@@ -124,13 +124,13 @@ def test_the_plain_replay_of_a_log_is_the_compiled_one_to_the_bit() -> None:
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("flights", {"rounds": 60, "shares": [0.5]}),
+        pytest.param("flights", {"rounds": 60, "shares": [0.5]}, marks=pytest.mark.slow),
         ("flights", {"data": own_events(), "shares": [0.5]}),
         ("mnist", {"data": own_events()}),
         ("adult", {"data": own_events(), "rounds": 100}),
         ("adversaries", {"rounds": 300}),
         ("frontier", {"data": LOG}),
-        ("frontier", {"rounds": 300}),
+        pytest.param("frontier", {"rounds": 300}, marks=pytest.mark.slow),
     ],
 )
 def test_a_correction_with_only_the_four_methods_runs_in_every_study(
@@ -198,6 +198,7 @@ def test_own_games_are_short_unless_asked_for() -> None:
     assert study.plan(Options(corrections=MINE, rounds=2000)).settings.rounds == (1000, 2000)
 
 
+@pytest.mark.slow
 def test_own_parts_run_in_other_processes_and_are_never_taken_from_the_cache(tmp_path: Path) -> None:
     losses = []
     for step in (0.1, 0.9):
@@ -207,7 +208,7 @@ def test_own_parts_run_in_other_processes_and_are_never_taken_from_the_cache(tmp
                 self.lam += step * weight * (target - proposal.lam)  # noqa: B023 - used within this turn
 
         options: dict[str, Any] = {"rounds": 500, "seeds": 2, "agents": "phase doubling", "jobs": 2}
-        mine: Any = {"mine": lambda rounds, c_range, seed: Mine()}  # noqa: B023 - used within this turn
+        mine: Any = {"mine": lambda rounds, c_range, seed: Mine()}
         losses.append(studies.run("adversaries", corrections=mine, **options, out=tmp_path).results)
     assert losses[0]["mean_loss"][0] != losses[1]["mean_loss"][0]
 
@@ -260,7 +261,7 @@ _EVENTS = own_events()
             "needs sound mode",
         ),
         ("flights", {"corrections": {"no insurance": MINE["halfway"]}}, ValueError, "must not be called"),
-        ("adult", {"corrections": {"oracle": MINE["halfway"]}, "data": _EVENTS}, ValueError, "must not be ca"),
+        ("adult", {"corrections": {"oracle": MINE["halfway"]}, "data": _EVENTS}, ValueError, "must not be"),
         ("flights", {"data": 3}, TypeError, "data must be makewhole.datasets.Events"),
         ("flights", {"data": _EVENTS, "airline": "UA"}, ValueError, "airline is for a file of flights"),
         ("adult", {"data": "folder"}, TypeError, "environment variable MAKEWHOLE_DATA"),
@@ -280,7 +281,9 @@ _EVENTS = own_events()
             ValueError,
             "must have a stake other than 0",
         ),
-        ("adversaries", {"data": _EVENTS}, ValueError, "adversaries does not take data; it takes rounds, seed"),
+        ("adversaries", {"data": _EVENTS}, ValueError, "adversaries does not take data; it takes rounds"),
+        ("adversaries", {"data": pl.DataFrame({"a": [1]})}, ValueError, "adversaries does not take data"),
+        ("flights", {"shares": []}, ValueError, "shares must name at least one share of cautious passengers"),
         ("flights", {"agents": ["insider"]}, ValueError, "the study of flights does not take agents"),
         ("mnist", {"shares": [0.3]}, ValueError, "the study of mnist does not take shares"),
         ("adversaries", {"agents": "nobody"}, ValueError, "agent must be one of clairvoyant, insider"),

@@ -112,6 +112,7 @@ def test_bounds_are_kept_and_swap_loses_to_the_reader() -> None:
     assert verdicts["deterministic swap keeps to its bound against everyone"] == "holds"
 
 
+@pytest.mark.slow
 def test_the_frontier_is_written_and_no_certificate_is_broken(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.delenv("MAKEWHOLE_DATA", raising=False)
     outcome = studies.run("frontier", rounds=3000, seeds=2, jobs=1, out=tmp_path)
@@ -204,6 +205,7 @@ def test_another_file_of_the_same_name_is_not_taken_for_the_first(tmp_path: Path
     assert revenues[0] != revenues[1]
 
 
+@pytest.mark.slow
 def test_sweeps_on_a_dask_cluster_are_the_serial_ones_bit_for_bit(tmp_path: Path) -> None:
     from distributed import LocalCluster
 
@@ -243,22 +245,38 @@ def test_what_a_stopped_sweep_has_done_is_not_done_again(tmp_path: Path) -> None
     assert len(list(marks.iterdir())) == 4 >= done
 
 
+# A shell without job control starts its children with Ctrl-C ignored; then Python would not see it either.
+_WITH_CONTROL_C = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from makewhole.cli import main; sys.exit(main(sys.argv[1:]))"
+)
+
+
+@pytest.mark.slow
 def test_an_interrupted_study_keeps_and_marks_what_it_has(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "makewhole", "study", "flights", "--seeds", "40", "--jobs", "1"]
+    command = [sys.executable, "-c", _WITH_CONTROL_C, "study", "flights", "--seeds", "5000", "--jobs", "1"]
     command += ["--rounds", "2000", "--cautious", "0.3", "--correction", "swap", "--out", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and len(list((tmp_path / ".cache").rglob("output.pkl"))) < 6:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        deadline = time.monotonic() + 300
+        while len(list((tmp_path / ".cache").rglob("output.pkl"))) < 6:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline, "it should have done six runs by now"
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)  # ten thousand runs are far from done
+        out, err = process.communicate(timeout=300)
+    finally:
+        process.kill()
     assert process.returncode == 130, err
     assert "partial" in out
+    assert "Open " not in out  # the closing words are for a whole run
+    assert "of 10,000 runs done" in err
     settings = json.loads((tmp_path / "flights" / "settings.json").read_text())
     assert "stopped after" in settings["partial"]
     assert "Partial results" in (tmp_path / "flights" / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_study_of_adversaries_writes_its_folder(tmp_path: Path) -> None:
     corrections = ("swap", "deterministic swap", "naive")
     options: dict[str, Any] = {"rounds": 10_000, "seeds": 1, "corrections": corrections, "jobs": 1}

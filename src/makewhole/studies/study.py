@@ -21,6 +21,7 @@ from makewhole.studies.sweep import sweep
 Result = dict[str, Any]  # what one case gives: plain numbers and arrays, among them its seed
 Watch = Callable[[list[Claim], int, int], None]
 _EVERY_STUDY = ("rounds", "seeds", "corrections")
+_SOME_STUDIES = ("shares", "data", "airline", "shuffle", "agents")
 _CLAIM_COLUMNS = {
     "text": "what is claimed",
     "where": "where in the paper, or which theorem of ours",
@@ -48,6 +49,8 @@ class Options:
     def check(self) -> None:
         """Raise a ValueError or TypeError for an option that fits no study."""
         self.chosen()
+        if self.shares == ():
+            raise ValueError("shares must name at least one share of cautious passengers; got none")
         for share in self.shares or ():
             arguments.probabilities("cautious share", share)
         for name, value in (("rounds", self.rounds), ("seeds", self.seeds)):
@@ -148,9 +151,9 @@ class Study:
     def check(self, options: Options) -> None:
         """Raise a ValueError for an option that this study does not take or that does not fit."""
         options.check()
-        extras = [f for f in ("shares", "data", "airline", "shuffle", "agents") if getattr(options, f)]
-        for option in extras:
-            if option not in self.takes:
+        extras = {option: getattr(options, option) for option in _SOME_STUDIES}
+        for option, value in extras.items():
+            if value is not None and value is not False and option not in self.takes:
                 takes = ", ".join((*_EVERY_STUDY, *self.takes))
                 raise ValueError(f"the study of {self.name} does not take {option}; it takes {takes}")
 
