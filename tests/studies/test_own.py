@@ -149,6 +149,17 @@ def test_a_correction_with_only_the_four_methods_runs_in_every_study(
     assert np.isfinite(numbers.to_numpy()).all()
 
 
+def test_a_certified_correction_of_ones_own_is_held_to_its_certificate() -> None:
+    corrections: Any = {"mine": lambda *_: mw.Reserve(0.02, over=mw.SwapRegret(5, seed=0))}
+    got = studies.run("frontier", data=LOG, corrections=corrections, seeds=1, jobs=1)
+    assert got.results.filter(correction="mine")["capital"].to_list() == [25.0]
+    assert [c.where for c in got.judged] == [
+        "our Theorem B",
+        "our Theorem A",
+    ]  # nobody to compare prices with
+    assert len(got.figures["frontier"].axes[0].lines) == 2  # the two lines of reserves
+
+
 def test_own_data_are_not_called_mnist() -> None:
     got = studies.run("mnist", data=own_events(), corrections=["swap", "none"], seeds=1, jobs=1)
     assert not any("MNIST" in caption or "paper" in caption for caption in got.captions.values())
@@ -280,6 +291,12 @@ _EVENTS = own_events()
             {"data": {"a": pl.DataFrame({"mu": [0.5], "y": [1], "stake": [0.0]})}},
             ValueError,
             "must have a stake other than 0",
+        ),
+        (
+            "frontier",
+            {"data": {"a": pl.DataFrame({"mu": [0.5], "y": [1], "stake": [1.0], "c_hat": [-0.1]})}},
+            ValueError,
+            r"data\['a'\]\['c_hat'\] must lie in \[0, 0.5\]",
         ),
         ("adversaries", {"data": _EVENTS}, ValueError, "adversaries does not take data; it takes rounds"),
         ("adversaries", {"data": pl.DataFrame({"a": [1]})}, ValueError, "adversaries does not take data"),

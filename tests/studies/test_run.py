@@ -86,6 +86,19 @@ def test_claims_are_a_frame_and_tuples_alike(small_results: dict[str, StudyResul
     assert result.claims["text"].to_list() == [claim.text for claim in result.judged]
 
 
+def test_a_result_says_in_a_line_what_it_is(small_results: dict[str, StudyResult]) -> None:
+    assert (
+        repr(small_results["adversaries"])
+        == "StudyResult('adversaries', 2 of 2 runs, claims: {undecided: 1})"
+    )
+
+
+def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'makewhole\[studies\]'"):
+        studies.run("adversaries", rounds=1000, **SMALL)
+
+
 def test_watch_is_told_at_the_start_and_after_each_run() -> None:
     seen = []
     studies.run(

@@ -216,6 +216,8 @@ class _Lines:
         self._text = f"{self._name}: {done:,} of {total:,} runs done"
         if done in (0, total):
             self._print()
+        if done == total:
+            self._text = f"{self._name}: drawing the figures"
 
     def _repeat(self) -> None:
         while not self._ended.wait(SECONDS_BETWEEN_LINES):

@@ -215,7 +215,7 @@ class Figures(Mapping[str, Any]):
         return len(self._pictures)
 
 
-@dataclass
+@dataclass(repr=False)
 class StudyResult:
     """What a study gave.
 
@@ -227,13 +227,19 @@ class StudyResult:
     """
 
     study: Study
-    plan: Plan = field(repr=False)
-    raw: list[Result] = field(repr=False)
+    plan: Plan
+    raw: list[Result]
     complete: bool = True
     backend: str | None = None
     folder: Path | None = None
-    files: dict[str, list[Path]] = field(default_factory=dict, repr=False)
-    notes: list[str] = field(default_factory=list, repr=False)
+    files: dict[str, list[Path]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        verdicts = [claim.verdict for claim in self.judged]
+        counts = ", ".join(f"{v}: {verdicts.count(v)}" for v in dict.fromkeys(verdicts)) or "none"
+        runs = f"{len(self.raw)} of {len(self.plan.cases)} runs"
+        return f"StudyResult({self.name!r}, {runs}, claims: {{{counts}}})"
 
     @property
     def name(self) -> str:

@@ -26,7 +26,10 @@ def sweep(
     with a key "own" holds functions or data of the user's; it is run every time. After Ctrl-C the results so
     far are returned. `watch(results, total)` is called after each result.
     """
-    import joblib
+    try:
+        import joblib
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("joblib is needed: pip install 'makewhole[studies]'") from None
 
     cached = joblib.Memory(cache, verbose=0).cache(function) if cache else function
     results: list[Any] = []
