@@ -99,7 +99,7 @@ def test_a_manifest_cannot_reach_out_of_the_folder(tmp_path: Path) -> None:
     manifest = json.loads((out / folder.MANIFEST).read_text())
     manifest["files"] = {"../precious": manifest["files"]["a"], str(outside): manifest["files"]["a"]}
     (out / folder.MANIFEST).write_text(json.dumps(manifest))
-    folder.write(out, ["b"], fill_with(b="2"))
+    assert folder.write(out, ["b"], fill_with(b="2")) == []  # not even a note
     assert outside.read_text() == "1"
 
 
@@ -169,6 +169,23 @@ def test_what_is_in_the_way_is_refused_before_anything_runs(
     assert str(path) in message
     assert "--out FOLDER" in message
     assert path.is_dir() if kind == "folder" else path.read_text() == "mine"
+
+
+def interrupt(*_: Any, **__: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_before_the_first_result_leaves_the_earlier_ones(
+    tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    studies.run("adversaries", **SMALL, out=tmp_path)
+    before = {p: p.read_bytes() for p in (tmp_path / "adversaries").iterdir()}
+    monkeypatch.setattr(adversaries, "run", interrupt)
+    assert main(["study", "adversaries", "--jobs", "1", "--out", str(tmp_path)]) == 130
+    assert {p: p.read_bytes() for p in (tmp_path / "adversaries").iterdir()} == before
+    printed = capsys.readouterr().out
+    assert "partial" in printed
+    assert "report " not in printed  # none was written
 
 
 def test_a_file_where_the_folder_should_be_is_refused_before_anything_runs(

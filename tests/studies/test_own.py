@@ -306,6 +306,7 @@ _EVENTS = own_events()
         ("adversaries", {"agents": "nobody"}, ValueError, "agent must be one of clairvoyant, insider"),
         ("adversaries", {"agents": {"m": lambda *_: 3}}, TypeError, r"agents\['m'\] must return an agent"),
         ("adversaries", {"agents": {"m": mw.agents.Random}}, TypeError, r"agents\['m'\] must be a function"),
+        ("flights", {"backend": "spark"}, ValueError, "backend must be one of polars, pandas, pyarrow"),
         ("weather", {}, ValueError, "study must be one of flights, mnist, adult, adversaries, frontier"),
     ],
 )  # fmt: skip

@@ -126,11 +126,11 @@ def show(outcome: StudyResult) -> None:
     console.print(claims_table(outcome.name, outcome.judged))
     if not outcome.complete:
         console.print("[yellow]partial: it was interrupted; run it again to go on[/]")
-    report = Path(outcome.folder or "") / "report.html"
     lines = [f"figure {paths[0]}" for paths in outcome.files.values()]
-    lines.append(f"report {report}")
-    if outcome.complete:
-        lines += ["", *outcome.study.closing(report)]
+    if outcome.folder is not None:
+        report = outcome.folder / "report.html"
+        lines.append(f"report {report}")
+        lines += ["", *outcome.study.closing(report)] if outcome.complete else []
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 

@@ -18,7 +18,7 @@ from makewhole.jit import fingerprint, jit
 
 
 def spread(W: Any, indices: Any, values: Any, active: Any) -> None:
-    """Hidden activations of all tasks, before the leak: biases plus the row's features."""
+    """Compute the hidden activations of all tasks, before the leak: biases plus the row's features."""
     units = W.shape[1]
     for h in range(units):
         active[h] = W[W.shape[0] - 1, h]
@@ -42,7 +42,7 @@ def gather(W: Any, indices: Any, values: Any, change: Any) -> None:
 
 
 def task_outputs(v: Any, active: Any, slope: float, out: Any) -> None:
-    """Each task's ĉ; leaves the leaked activations."""
+    """Compute each task's ĉ; leave the leaked activations in `active`."""
     tasks, hidden = v.shape[0], v.shape[1] - 1
     leak = np.float32(slope)
     for k in range(tasks):
@@ -123,6 +123,6 @@ def make_pass(sources: int) -> Callable[..., None]:
 
 @functools.cache
 def compiled_pass() -> Callable[..., None]:
-    """Compile it."""
+    """Compile the pass over the data."""
     inner = (learners.forward, learners.descend, spread, gather, task_outputs, task_steps, choose)
     return jit(make_pass(fingerprint(learners)), *inner)

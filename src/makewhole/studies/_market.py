@@ -19,7 +19,7 @@ from makewhole.corrections._kernels import balance
 from makewhole.forecasters import _kernels as learners
 from makewhole.jit import fingerprint, jit
 
-# What a flight leaves in its row of results; money per flight, not yet per passenger.
+# The columns of a flight's row of results; money is per flight, not yet per passenger.
 COLUMNS = ("mu", "c", "lam", "price", "stake", "revenue", "bets", "utility", "cautious", "naive", "trustful")
 
 
@@ -71,7 +71,7 @@ def draw_people(first: Any, second: Any, r_alt: Any, r_trip: Any, c_delay: Any) 
 
 
 def set_prices(r_alt: Any, r_trip: Any, c_delay: Any, groups: Any, weights: Any, price: Any) -> None:
-    """The most each would pay: r_trip − r_alt, less the group's weight on the cost of a delay."""
+    """Set the most that each would pay: r_trip − r_alt, less the group's weight on the cost of a delay."""
     for i in range(groups[0]):
         price[i] = r_trip[i] - r_alt[i] - weights[0] * c_delay[i]
     for i in range(groups[0], groups[1]):
@@ -81,7 +81,7 @@ def set_prices(r_alt: Any, r_trip: Any, c_delay: Any, groups: Any, weights: Any,
 
 
 def count_above(price: Any, x: float) -> int:
-    """How many would pay more than x."""
+    """Count how many would pay more than x."""
     count = 0
     for i in range(len(price)):
         count += price[i] > x
@@ -130,7 +130,7 @@ def select(price: Any, rank: int, guess: float, scratch: Any) -> float:
 def add_up(
     r_alt: Any, r_trip: Any, c_delay: Any, price: Any, ticket: float, start: int, stop: int
 ) -> tuple[float, float, float, float]:
-    """Of one group: how many fly, their Σ r_trip and Σ c_delay, and Σ r_alt of those who don't."""
+    """Add up one group: how many fly, their Σ r_trip and Σ c_delay, and Σ r_alt of those who don't."""
     flying, trips, delays, alternatives = 0.0, 0.0, 0.0, 0.0
     for i in range(start, stop):
         flies = price[i] > ticket

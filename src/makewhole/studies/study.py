@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import makewhole
 from makewhole import arguments, pages
-from makewhole.frames import make_frame
+from makewhole.frames import BACKENDS, make_frame
 from makewhole.studies import drawing, folder
 from makewhole.studies.claims import Claim
 from makewhole.studies.own import Entrants, read_corrections
@@ -172,6 +172,8 @@ class Study:
         case.
         """
         self.check(options)
+        if backend is not None and backend not in BACKENDS:
+            raise ValueError(f"backend must be one of {', '.join(BACKENDS)}; got {backend!r}")
         plan = self.plan(options)
         if out is not None:
             folder.check(out / self.name, plan.files())
@@ -190,7 +192,7 @@ class Study:
             watch=progress,
         )
         result = StudyResult(self, plan, results, complete=complete, backend=backend)
-        if out is not None:
+        if out is not None and results:  # without any, what an earlier run wrote is left as it is
             result.write(out / self.name, options)
         return result
 
@@ -302,9 +304,8 @@ class StudyResult:
         def fill(draft: Path) -> None:
             text = json.dumps(settings, indent=1, default=str) + "\n"
             (draft / "settings.json").write_text(text, encoding="utf-8")
-            if self.raw:
-                for name, table in (("results", self.plan.table), ("summary", self.plan.summary)):
-                    make_frame(table(self.raw), "polars").write_parquet(draft / f"{name}.parquet")
+            for name, table in (("results", self.plan.table), ("summary", self.plan.summary)):
+                make_frame(table(self.raw), "polars").write_parquet(draft / f"{name}.parquet")
             drawn = {label: drawing.save(figure, draft, label) for label, figure in self.figures.items()}
             findings = [pages.Finding(c.text, c.where, c.verdict, c.numbers) for c in self.judged]
             embedded = {label: (self.captions[label], paths[0]) for label, paths in drawn.items()}
