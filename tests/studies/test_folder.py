@@ -175,6 +175,7 @@ def interrupt(*_: Any, **__: Any) -> Any:
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_an_interrupt_before_the_first_result_leaves_the_earlier_ones(
     tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:

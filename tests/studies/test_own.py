@@ -121,16 +121,17 @@ def test_the_plain_replay_of_a_log_is_the_compiled_one_to_the_bit() -> None:
 # --- own parts in every study -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        pytest.param("flights", {"rounds": 60, "shares": [0.5]}, marks=pytest.mark.slow),
+        ("flights", {"rounds": 60, "shares": [0.5]}),
         ("flights", {"data": own_events(), "shares": [0.5]}),
         ("mnist", {"data": own_events()}),
         ("adult", {"data": own_events(), "rounds": 100}),
         ("adversaries", {"rounds": 300}),
         ("frontier", {"data": LOG}),
-        pytest.param("frontier", {"rounds": 300}, marks=pytest.mark.slow),
+        ("frontier", {"rounds": 300}),
     ],
 )
 def test_a_correction_with_only_the_four_methods_runs_in_every_study(
@@ -255,23 +256,28 @@ _EVENTS = own_events()
         ("flights", {"corrections": {"m": 3}}, TypeError, r"corrections\['m'\] must be a function of \(rou"),
         ("flights", {"corrections": {3: None}}, TypeError, "corrections must have text for names; got 3"),
         ("flights", {"corrections": {"swap": MINE["halfway"]}}, ValueError, "give yours another name"),
-        ("flights", {"corrections": {"m": lambda *_: 3}}, TypeError, "must return a correction with the met"),
+        ("flights", {"corrections": {"m": lambda *_: 3}, "data": _EVENTS}, TypeError, "must return a cor"),
         ("adult", {"corrections": {"m": lambda *_: 3}, "data": _EVENTS}, TypeError, r"corrections\['m'\]"),
         ("adversaries", {"corrections": {"m": lambda *_: 3}}, TypeError, r"corrections\['m'\] must return"),
         ("frontier", {"corrections": {"m": lambda *_: 3}}, TypeError, r"corrections\['m'\] must return a"),
         (
             "flights",
-            {"corrections": {"m": lambda *_: mw.Grouped(mw.Reserve(0.1))}},
+            {"corrections": {"m": lambda *_: mw.Grouped(mw.Reserve(0.1))}, "data": _EVENTS},
             TypeError,
             "a correction without groups",
         ),
         (
             "flights",
-            {"corrections": {"m": lambda *_: mw.Reserve(0.1, over=mw.SwapRegret())}},
+            {"corrections": {"m": lambda *_: mw.Reserve(0.1, over=mw.SwapRegret())}, "data": _EVENTS},
             ValueError,
             "needs sound mode",
         ),
-        ("flights", {"corrections": {"no insurance": MINE["halfway"]}}, ValueError, "must not be called"),
+        (
+            "flights",
+            {"corrections": {"no insurance": MINE["halfway"]}, "data": _EVENTS},
+            ValueError,
+            "must not be called",
+        ),
         ("adult", {"corrections": {"oracle": MINE["halfway"]}, "data": _EVENTS}, ValueError, "must not be"),
         ("flights", {"data": 3}, TypeError, "data must be makewhole.datasets.Events"),
         ("flights", {"data": _EVENTS, "airline": "UA"}, ValueError, "airline is for a file of flights"),

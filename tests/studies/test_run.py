@@ -4,16 +4,19 @@ import importlib.util
 import sys
 import time
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
 
 from makewhole import studies
 from makewhole.cli import main
 from makewhole.cli import study as command
-from makewhole.studies.study import StudyResult
+from makewhole.studies.claims import Claim
+from makewhole.studies.study import Options, Picture, Plan, Study, StudyResult
 
 ROOT = Path(__file__).parents[2]
 SMALL: dict[str, Any] = {"seeds": 1, "jobs": 1, "corrections": ["swap", "none"]}
@@ -191,6 +194,34 @@ def test_a_terminal_gets_a_bar_and_the_claims_so_far(monkeypatch: pytest.MonkeyP
         watch([], 0, 2)
         watch(claims, 1, 2)
     assert "runs done" not in capsys.readouterr().err
+
+
+def toss(settings: Any, seed: int) -> dict[str, Any]:
+    return {"seed": seed, "heads": int(np.random.default_rng(seed).integers(0, 2))}
+
+
+@pytest.mark.slow
+def test_a_new_study_is_one_module_and_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """The command line, the report and the page know of it without another change."""
+    coin = ModuleType("makewhole.studies.coin")
+
+    def plan(options: Options) -> Plan:
+        cases = [{"settings": None, "seed": seed} for seed in range(options.seeds or 3)]
+        picture = Picture("A coin", lambda results: Figure(figsize=(2, 2)))
+        frame = lambda results: {"seed": [r["seed"] for r in results]}  # noqa: E731 - it is a column, no more
+        claim = Claim("coins land", "nowhere", "holds", "3 of 3", "coin")
+        return Plan(toss, cases, SimpleNamespace(), lambda results: [claim], {"coin": picture}, frame, frame)
+
+    columns = {"results": {"seed": "the seed"}, "summary": {"seed": "the seed"}}
+    coin.STUDY = Study("coin", "Coins", "Why.", "Shown.", "Next.", 3, plan, columns)  # type: ignore[attr-defined]  # a module of the test's
+    monkeypatch.setitem(sys.modules, "makewhole.studies.coin", coin)
+    monkeypatch.setitem(studies.STUDIES, "coin", "coin:STUDY")
+    assert main(["study", "coin", "--jobs", "1", "--out", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "Next."
+    assert "coins land" in (tmp_path / "coin" / "report.html").read_text()
+    assert studies.run("coin", jobs=1, backend="pyarrow").results.column_names == ["seed"]
 
 
 @pytest.mark.slow

@@ -186,6 +186,7 @@ def test_exponentially_rarer_is_told_from_merely_rarer(tail: Any, verdict: str) 
     assert decisions._interval_size(results, "swap", "mnist").verdict == verdict
 
 
+@pytest.mark.slow
 def test_another_file_of_the_same_name_is_not_taken_for_the_first(tmp_path: Path) -> None:
     events = pl.DataFrame(
         {
