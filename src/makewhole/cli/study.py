@@ -6,15 +6,22 @@ import argparse
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from makewhole.studies.claims import Claim
+from makewhole import studies
 from makewhole.studies.lineup import LINEUP
-from makewhole.studies.study import NAMES, Options, Outcome, run_study
+
+if TYPE_CHECKING:
+    from makewhole.studies.claims import Claim
+    from makewhole.studies.study import StudyResult
 
 _MARK = {"holds": "[green]holds[/]", "fails": "[red]fails[/]", "undecided": "[yellow]undecided[/]"}
+# Options that only some studies take: the flag, and its name in `studies.run`.
+_SOME_TAKE = {"--cautious": "shares", "--airline": "airline", "--shuffle": "shuffle"}
+SECONDS_BETWEEN_LINES = 5.0
 
 
 def add_parser(commands: Any) -> None:
@@ -23,14 +30,16 @@ def add_parser(commands: Any) -> None:
         "study",
         help="the paper's experiments on real data, their figures and claims",
         description="Run the paper's experiments, draw its figures, and hold its claims against the results.",
-        epilog="Results go to a folder: Parquet, figures, report.html, and the settings that made them. A "
-        "stopped sweep continues where it was. MNIST and Adult come from the folder MAKEWHOLE_DATA names, or "
-        "are downloaded once.",
+        epilog="Results go to the folder OUT/STUDY: Parquet, figures, report.html, and the settings that "
+        "made them. Files there that makewhole did not write are never changed or removed. A stopped run "
+        "continues where it was. MNIST and Adult come from the folder that the environment variable "
+        "MAKEWHOLE_DATA names, or are downloaded once. For corrections, agents and data of your own see "
+        "makewhole.studies.run.",
     )
     add = parser.add_argument
-    add("study", choices=[*NAMES, "all"], help="which one")
-    add("--rounds", type=int, help="use only the first so many (adversaries: the longest game)")
-    add("--seeds", type=int, help="how many seeds (default 3 for flights and adversaries, else 5)")
+    add("study", choices=[*studies.STUDIES, "all"], help="which one")
+    add("--rounds", type=int, help="use only the first so many events (adversaries: the longest game)")
+    add("--seeds", type=int, help="how many seeds (default: the study's own number, 3 or 5)")
     add(
         "--cautious",
         type=float,
@@ -56,54 +65,74 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run one study, or all, and print their claims."""
-    names = NAMES if arguments.study == "all" else (arguments.study,)
-    if "flights" not in names and (arguments.cautious or arguments.airline or arguments.shuffle):
-        raise ValueError("--cautious, --airline and --shuffle are for the study of flights")
-    if arguments.study == "all" and arguments.data and not Path(arguments.data).is_dir():
-        raise ValueError(
-            f"--data must be the folder with MNIST and Adult when all studies run; got {arguments.data!r}"
-        )
+    names = tuple(studies.STUDIES) if arguments.study == "all" else (arguments.study,)
+    _check(arguments, names)
     if arguments.data and names != ("flights",):
         os.environ["MAKEWHOLE_DATA"] = arguments.data
-    options = Options(
-        rounds=arguments.rounds,
-        seeds=arguments.seeds,
-        shares=tuple(arguments.cautious) if arguments.cautious else None,
-        corrections=tuple(dict.fromkeys(arguments.correction)) if arguments.correction else None,
-        data=arguments.data if names == ("flights",) else None,
-        airline=arguments.airline,
-        shuffle=arguments.shuffle,
-        jobs=arguments.jobs,
-        scheduler=arguments.scheduler,
-    )
-    options.check()
-    arguments.out.mkdir(parents=True, exist_ok=True)
     outcomes = []
     for name in names:
-        with _Live(name, quiet=arguments.json) as watch:
-            outcome = run_study(name, options, arguments.out, watch)
+        with _Progress(name, quiet=arguments.json) as watch:
+            outcome = studies.run(
+                name,
+                **_options(arguments, name),
+                rounds=arguments.rounds,
+                seeds=arguments.seeds,
+                corrections=list(dict.fromkeys(arguments.correction)) if arguments.correction else None,
+                data=arguments.data if names == ("flights",) else None,
+                out=arguments.out,
+                jobs=arguments.jobs,
+                scheduler=arguments.scheduler,
+                watch=watch,
+            )
         outcomes.append(outcome)
+        for note in outcome.notes:
+            print(note, file=sys.stderr)
         if not arguments.json:
             show(outcome)
         if not outcome.complete:
             break
     if arguments.json:
-        print(json.dumps({o.name: [c._asdict() for c in o.claims] for o in outcomes}))
+        print(json.dumps({o.name: [c._asdict() for c in o.judged] for o in outcomes}))
     if not outcomes[-1].complete:
         raise KeyboardInterrupt
 
 
-def show(outcome: Outcome) -> None:
-    """Print the table of claims, and what was written where."""
+def _options(arguments: argparse.Namespace, name: str) -> dict[str, Any]:
+    """The options that only some studies take and that were given, if this study takes them."""
+    given = {"shares": arguments.cautious, "airline": arguments.airline, "shuffle": arguments.shuffle}
+    takes = studies.find(name).takes
+    return {option: value for option, value in given.items() if value and option in takes}
+
+
+def _check(arguments: argparse.Namespace, names: tuple[str, ...]) -> None:
+    """Raise a ValueError for a flag that none of the studies takes, or a --data that cannot be a folder."""
+    for flag, option in _SOME_TAKE.items():
+        if getattr(arguments, flag.removeprefix("--")) and not any(
+            option in studies.find(name).takes for name in names
+        ):
+            takers = [name for name in studies.STUDIES if option in studies.find(name).takes]
+            raise ValueError(f"{flag} is for the study of {', '.join(takers)}, not of {', '.join(names)}")
+    if arguments.study == "all" and arguments.data and not Path(arguments.data).is_dir():
+        raise ValueError(
+            f"--data must be the folder with MNIST and Adult when all studies run; got {arguments.data!r}"
+        )
+
+
+def show(outcome: StudyResult) -> None:
+    """Print the table of claims, what was written where, and three sentences to end with."""
     from rich.console import Console
 
     console = Console()
-    console.print(claims_table(outcome.name, outcome.claims))
+    console.print(claims_table(outcome.name, outcome.judged))
     if not outcome.complete:
         console.print("[yellow]partial: it was interrupted; run it again to go on[/]")
-    for paths in outcome.figures.values():
-        console.print(f"figure {paths[0]}", highlight=False, markup=False, soft_wrap=True)
-    console.print(f"report {outcome.folder / 'report.html'}", highlight=False, markup=False, soft_wrap=True)
+    lines = [f"figure {paths[0]}" for paths in outcome.files.values()]
+    if outcome.folder is not None:
+        report = outcome.folder / "report.html"
+        lines.append(f"report {report}")
+        lines += ["", *outcome.study.closing(report)] if outcome.complete else []
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def claims_table(name: str, claims: list[Claim]) -> Any:
@@ -120,34 +149,79 @@ def claims_table(name: str, claims: list[Claim]) -> Any:
     return table
 
 
-class _Live:
-    """On a terminal: a bar, and below it the claims as they stand; otherwise nothing."""
+class _Progress:
+    """Shows on stderr that a study is at work: a bar on a terminal, else a line every few seconds."""
 
     def __init__(self, name: str, *, quiet: bool) -> None:
-        self._name, self._live = name, None
-        if not quiet and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.live import Live
-            from rich.progress import Progress
-
-            console = Console(stderr=True)
-            self._bars = Progress(console=console)
-            self._task = self._bars.add_task(name, total=None)
-            self._live = Live(self._bars, console=console, transient=True)
+        self._shown: _Bar | _Lines | None = None
+        if not quiet:
+            self._shown = _Bar(name) if sys.stderr.isatty() else _Lines(name)
 
     def __enter__(self) -> Callable[[list[Claim], int, int], None] | None:
-        if self._live is None:
+        if self._shown is None:
             return None
-        self._live.start()
-        return self._update
+        self._shown.start()
+        return self._shown.update
 
     def __exit__(self, *_: object) -> None:
-        if self._live is not None:
-            self._live.stop()
+        if self._shown is not None:
+            self._shown.stop()
 
-    def _update(self, claims: list[Claim], done: int, total: int) -> None:
+
+class _Bar:
+    """A bar, and below it the claims as they stand."""
+
+    def __init__(self, name: str) -> None:
+        from rich.console import Console
+        from rich.live import Live
+        from rich.progress import Progress
+
+        console = Console(stderr=True)
+        self._name = name
+        self._bars = Progress(console=console)
+        self._task = self._bars.add_task(name, total=None)
+        self._live = Live(self._bars, console=console, transient=True)
+
+    def start(self) -> None:
+        self._live.start()
+
+    def stop(self) -> None:
+        self._live.stop()
+
+    def update(self, claims: list[Claim], done: int, total: int) -> None:
         from rich.console import Group
 
         self._bars.update(self._task, completed=done, total=total)
-        if self._live is not None:
-            self._live.update(Group(self._bars, claims_table(self._name, claims)) if claims else self._bars)
+        self._live.update(Group(self._bars, claims_table(self._name, claims)) if claims else self._bars)
+
+
+class _Lines:
+    """A line such as "flights: 12 of 105 runs done" at the start and every few seconds."""
+
+    def __init__(self, name: str) -> None:
+        self._text = f"{name}: reading the data"
+        self._name = name
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._repeat, daemon=True)
+
+    def start(self) -> None:
+        self._print()
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def update(self, claims: list[Claim], done: int, total: int) -> None:
+        self._text = f"{self._name}: {done:,} of {total:,} runs done"
+        if done in (0, total):
+            self._print()
+        if done == total:
+            self._text = f"{self._name}: drawing the figures"
+
+    def _repeat(self) -> None:
+        while not self._ended.wait(SECONDS_BETWEEN_LINES):
+            self._print()
+
+    def _print(self) -> None:
+        print(self._text, file=sys.stderr, flush=True)

