@@ -2,38 +2,36 @@
 
 from typing import TYPE_CHECKING, Any
 
-from makewhole import agents, forecasters, multiclass
-from makewhole.backtesting.backtest import BacktestResult, backtest
-from makewhole.bets import delay_quote, hedge, loss_bounds, must_accept, payment, premium
-from makewhole.corrections import (
-    Correction,
-    DeterministicSwap,
-    Grouped,
-    NaiveBestResponse,
-    NoCorrection,
-    Proposal,
-    Reserve,
-    StandardRegret,
-    SwapRegret,
-)
-from makewhole.decisions import Forecast, Plan, decide, insure
-from makewhole.insured.certificates import Certificate
-from makewhole.insured.forecaster import InsuredForecaster
-from makewhole.insured.statement import (
-    ConservationError,
-    ForecastClosed,
-    Refusal,
-    StakeRefused,
-    Statement,
-    UnknownForecast,
-)
-from makewhole.protocol import Chance, Record, Replay, play
-
 if TYPE_CHECKING:
-    from makewhole import checks, plots
+    from makewhole import agents, checks, forecasters, multiclass, plots
     from makewhole.auditing.audit import audit
     from makewhole.auditing.report import AuditReport
+    from makewhole.backtesting.backtest import BacktestResult, backtest
+    from makewhole.bets import delay_quote, hedge, loss_bounds, must_accept, payment, premium
+    from makewhole.corrections import (
+        Correction,
+        DeterministicSwap,
+        Grouped,
+        NaiveBestResponse,
+        NoCorrection,
+        Proposal,
+        Reserve,
+        StandardRegret,
+        SwapRegret,
+    )
+    from makewhole.decisions import Forecast, Plan, decide, insure
+    from makewhole.insured.certificates import Certificate
+    from makewhole.insured.forecaster import InsuredForecaster
+    from makewhole.insured.statement import (
+        ConservationError,
+        ForecastClosed,
+        Refusal,
+        StakeRefused,
+        Statement,
+        UnknownForecast,
+    )
     from makewhole.mending.classifier import SoundClassifier
+    from makewhole.protocol import Chance, Record, Replay, play
 
 __version__ = "0.1.0"
 
@@ -82,24 +80,62 @@ __all__ = [
 ]
 
 
-# What few programs need is loaded when it is first asked for: by name, the module it is, or is in.
-_LATER = {
+# Loaded lazily, to keep `import makewhole` fast: by name, the module it is, or is in.
+_HOMES = {
     "AuditReport": "auditing.report",
+    "BacktestResult": "backtesting.backtest",
+    "Certificate": "insured.certificates",
+    "Chance": "protocol",
+    "ConservationError": "insured.statement",
+    "Correction": "corrections",
+    "DeterministicSwap": "corrections",
+    "Forecast": "decisions",
+    "ForecastClosed": "insured.statement",
+    "Grouped": "corrections",
+    "InsuredForecaster": "insured.forecaster",
+    "NaiveBestResponse": "corrections",
+    "NoCorrection": "corrections",
+    "Plan": "decisions",
+    "Proposal": "corrections",
+    "Record": "protocol",
+    "Refusal": "insured.statement",
+    "Replay": "protocol",
+    "Reserve": "corrections",
     "SoundClassifier": "mending.classifier",
+    "StakeRefused": "insured.statement",
+    "StandardRegret": "corrections",
+    "Statement": "insured.statement",
+    "SwapRegret": "corrections",
+    "UnknownForecast": "insured.statement",
+    "agents": "agents",
     "audit": "auditing.audit",
+    "backtest": "backtesting.backtest",
     "checks": "checks",
+    "decide": "decisions",
+    "delay_quote": "bets",
+    "forecasters": "forecasters",
+    "hedge": "bets",
+    "insure": "decisions",
+    "loss_bounds": "bets",
+    "multiclass": "multiclass",
+    "must_accept": "bets",
+    "payment": "bets",
+    "play": "protocol",
     "plots": "plots",
+    "premium": "bets",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Load it when it is first asked for."""
-    if name not in _LATER:
+    """Load a public name when it is first asked for."""
+    if name not in _HOMES:
         raise AttributeError(f"module 'makewhole' has no attribute {name!r}")
     import importlib
 
-    module = importlib.import_module(f"makewhole.{_LATER[name]}")
-    return module if name == _LATER[name] else getattr(module, name)
+    module = importlib.import_module(f"makewhole.{_HOMES[name]}")
+    value = module if name == _HOMES[name] else getattr(module, name)
+    globals()[name] = value  # the next time, this function is not asked
+    return value
 
 
 def __dir__() -> list[str]:
