@@ -203,6 +203,7 @@ def test_the_games_example_runs(served: Path, capsys: Any) -> None:
     assert lines[1].split()[:3] == ["mlb", "fans", "NoCorrection"]
 
 
+@pytest.mark.slow
 def test_the_benchmark_runs_on_what_is_served(served: Path, tmp_path: Path) -> None:
     from makewhole.studies.study import Options, run_study
 

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import makewhole as mw
 
 HEAVY = [
@@ -62,6 +64,7 @@ print(total, TwoLayerLearner(2, seed=0).predict([0, 0]))
 """
 
 
+@pytest.mark.slow
 def test_compiled_paths_work_from_a_read_only_install_and_home(tmp_path: Path) -> None:
     """A file where a folder is needed cannot be written into, not even by root."""
     install = tmp_path / "site"
@@ -80,6 +83,7 @@ def test_compiled_paths_work_from_a_read_only_install_and_home(tmp_path: Path) -
     assert numbers == "0.5 (0.5, 0.0)"
 
 
+@pytest.mark.slow
 def test_compiled_paths_work_where_the_cache_cannot_be_written(tmp_path: Path) -> None:
     code = (
         "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "

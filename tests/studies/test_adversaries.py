@@ -23,6 +23,7 @@ def attack(
 
 # ln 4 / 8, give or take the first rounds and the randomness of the draws: their standard deviation is below
 # 0.2/√T, so 0.01 is 5 of them at T = 10⁴.
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [10_000, 40_000])
 @pytest.mark.parametrize("cells", [4, 11, None])
 def test_the_draw_reader_takes_017_from_the_papers_swap_for_every_horizon_and_cells(
@@ -34,6 +35,7 @@ def test_the_draw_reader_takes_017_from_the_papers_swap_for_every_horizon_and_ce
     assert record.mean_loss == pytest.approx(math.log(4) / 8, abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [10_000, 40_000])
 def test_deterministic_swap_has_no_draw_to_read(rounds: int) -> None:
     correction = mw.DeterministicSwap.for_horizon(rounds)
@@ -41,6 +43,7 @@ def test_deterministic_swap_has_no_draw_to_read(rounds: int) -> None:
     assert abs(record.mean_loss) < 0.001
 
 
+@pytest.mark.slow
 def test_the_example_of_attacks_says_who_falls(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(Path(__file__).parents[2] / "examples" / "attacks.py"), run_name="__main__")
     out = capsys.readouterr().out
@@ -49,6 +52,7 @@ def test_the_example_of_attacks_says_who_falls(capsys: pytest.CaptureFixture[str
     assert verdicts == ["does not fall", "falls", "falls", "does not fall", "does not fall", "falls"]
 
 
+@pytest.mark.slow
 def test_phases_of_doubling_length_beat_follow_the_leader_for_ever() -> None:
     rounds = 2**15
 

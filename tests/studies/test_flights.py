@@ -87,6 +87,7 @@ def events() -> datasets.Events:
     return datasets.load_flights().take(np.arange(2000, 2040))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "correction", [flights.UNINSURED, "none", "swap", "deterministic swap", "standard 0.1"]
 )
@@ -140,6 +141,7 @@ def test_e_to_the_x_is_right_to_14_digits() -> None:
     assert max(errors) < 1e-13
 
 
+@pytest.mark.slow
 def test_a_sweep_is_judged_and_insurance_pays(tmp_path: Path) -> None:
     from makewhole.studies.study import Options, run_study
 

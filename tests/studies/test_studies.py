@@ -112,6 +112,7 @@ def test_bounds_are_kept_and_swap_loses_to_the_reader() -> None:
     assert verdicts["deterministic swap keeps to its bound against everyone"] == "holds"
 
 
+@pytest.mark.slow
 def test_the_frontier_is_written_and_no_certificate_is_broken(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.delenv("MAKEWHOLE_DATA", raising=False)
     outcome = run_study("frontier", Options(rounds=3000, seeds=2, jobs=1), tmp_path)
@@ -185,6 +186,7 @@ def test_exponentially_rarer_is_told_from_merely_rarer(tail: Any, verdict: str) 
     assert decisions._interval_size(results, "swap", "mnist").verdict == verdict
 
 
+@pytest.mark.slow
 def test_another_file_of_the_same_name_is_not_taken_for_the_first(tmp_path: Path) -> None:
     events = pl.DataFrame(
         {
@@ -204,6 +206,7 @@ def test_another_file_of_the_same_name_is_not_taken_for_the_first(tmp_path: Path
     assert revenues[0] != revenues[1]
 
 
+@pytest.mark.slow
 def test_sweeps_on_a_dask_cluster_are_the_serial_ones_bit_for_bit(tmp_path: Path) -> None:
     from distributed import LocalCluster
 
@@ -243,6 +246,7 @@ def test_what_a_stopped_sweep_has_done_is_not_done_again(tmp_path: Path) -> None
     assert len(list(marks.iterdir())) == 4 >= done
 
 
+@pytest.mark.slow
 def test_an_interrupted_study_keeps_and_marks_what_it_has(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "makewhole", "study", "flights", "--seeds", "40", "--jobs", "1"]
     command += ["--rounds", "2000", "--cautious", "0.3", "--correction", "swap", "--out", str(tmp_path)]
@@ -259,6 +263,7 @@ def test_an_interrupted_study_keeps_and_marks_what_it_has(tmp_path: Path) -> Non
     assert "Partial results" in (tmp_path / "flights" / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_study_of_adversaries_writes_its_folder(tmp_path: Path) -> None:
     options = Options(rounds=10_000, seeds=1, corrections=("swap", "deterministic swap", "naive"), jobs=1)
     outcome = run_study("adversaries", options, tmp_path)
