@@ -204,6 +204,7 @@ def test_forecasts_far_off_are_moved_to_where_they_belong(p: float, happened: fl
     assert _balancing_shift(np.full(1000, p), 1000 * happened) == pytest.approx(shift, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_a_minority_the_model_is_blind_to_is_mended() -> None:
     draw = np.random.default_rng(0)
     X = pd.DataFrame(
