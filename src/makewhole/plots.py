@@ -22,8 +22,9 @@ DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), "-")
 def _axes(ax: Any, size: tuple[float, float]) -> Any:
     if ax is not None:
         return ax
-    from matplotlib.figure import Figure
+    from makewhole.extras import need
 
+    Figure = need("matplotlib.figure", "cli").Figure
     # No pyplot: nothing global is opened that somebody would have to close.
     return Figure(figsize=size, layout="constrained").subplots()
 

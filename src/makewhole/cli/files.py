@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from makewhole import extras
+
 # What people write for a number they do not have.
 _MISSING = ["", "NA", "N/A", "na", "n/a", "nan", "NULL", "null", "None", "none", "-", "?"]
 
@@ -70,10 +72,5 @@ def _unreadable(path: Path, error: Exception) -> ValueError:
 
 
 def need(module: str) -> Any:
-    """A module of the extra `cli`, or how to get it."""
-    import importlib
-
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(f"{module} is needed: pip install 'makewhole[cli]'") from None
+    """Import a library of the extra `cli`."""
+    return extras.need(module, "cli")
