@@ -110,5 +110,6 @@ def test_bad_values_are_named() -> None:
         LossMonitor().update(1.5)
     with pytest.raises(ValueError, match="loss must lie in"):
         LossMonitor().update(float("nan"))
-    with pytest.raises(ValueError, match="alpha must lie between 0 and 1"):
-        LossMonitor(alpha=0)
+    for alpha in (0, 1):
+        with pytest.raises(ValueError, match="alpha must lie between 0 and 1"):
+            LossMonitor(alpha=alpha)
