@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 import makewhole as mw
+from makewhole import cli
 from makewhole.cli import main
 
 
@@ -181,18 +182,28 @@ def test_brackets_in_a_name_are_part_of_the_name(tmp_path: Path, capsys: pytest.
 
 def interrupt(command: list[str], sign: Path, **environment: str) -> tuple[int, str]:
     """Start a program, wait for its sign of life, press Ctrl-C twice; its exit code and what it said."""
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | environment
-    )
-    try:
-        while not sign.exists() and process.poll() is None:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=120)
-    finally:
-        process.kill()
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | environment,
+        preexec_fn=_heed_control_c,
+    ) as process:
+        try:
+            while not sign.exists() and process.poll() is None:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=120)
+        finally:
+            process.kill()
     return process.returncode, said
+
+
+def _heed_control_c() -> None:
+    """Undo what a shell does to the jobs in its background, in case these tests run in one."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 # The real reading, or the real backtest, again and again: it is surely at work when Ctrl-C comes.
@@ -228,9 +239,25 @@ def test_control_c_at_work_exits_130(work: str, log: Path) -> None:
 def test_control_c_while_it_starts_exits_130(tmp_path: Path) -> None:
     """A numpy that says that it is being imported, and never is."""
     sign = tmp_path / "importing"
-    (tmp_path / "numpy.py").write_text(f"import time; open({str(sign)!r}, 'w'); time.sleep(600)")
+    (tmp_path / "numpy.py").write_text(f"import time; open({str(sign)!r}, 'w')\nwhile True: time.sleep(0.01)")
     command = [sys.executable, "-m", "makewhole", "insure", "--mu", "0.5", "use=2,-10"]
     assert interrupt(command, sign, PYTHONPATH=str(tmp_path)) == (130, "interrupted\n")
+
+
+def test_a_job_in_the_background_does_not_hear_a_control_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell makes it ignore SIGINT: Ctrl-C is meant for what runs in the foreground."""
+
+    def press(*_: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return real()
+
+    real = cli._parser
+    monkeypatch.setattr(cli, "_parser", press)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert main(["insure", "--mu", "0.5", "use=2,-10"]) == 0
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("arguments", [[], ["insure"], ["backtest"], ["audit"], ["study"]])

@@ -36,7 +36,9 @@ exit codes: 0 done; 1 the data or an argument's value does not fit (a message on
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    before = signal.signal(signal.SIGINT, _stop_at_once)
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:  # which is how a shell starts what runs in the background
+        signal.signal(signal.SIGINT, _stop_at_once)
     _print_whatever_the_terminal_can()
     try:
         # Twice, for polars raises for a Ctrl-C and Python then raises for the same one.
