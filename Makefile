@@ -1,5 +1,8 @@
 # `make demo` and `make test` work on a fresh checkout: they make .venv and install what they need.
 PYTHON ?= python3
+# The two other Pythons that `make test-lowest` and `make test-3.13` run on.
+PYTHON311 ?= python3.11
+PYTHON313 ?= python3.13
 VENV := .venv
 BIN := $(VENV)/bin
 # The one constraints file pins the versions of everything, build tools included.
@@ -10,26 +13,42 @@ export PYTHONHASHSEED := 0
 # scikit-learn runs its array-API check on our estimator only where SciPy has this.
 export SCIPY_ARRAY_API := 1
 
-.PHONY: demo test check bench bench-flights bench-mcgrad figures clean
+.PHONY: demo quick test test-3.13 test-lowest check mutants bench bench-flights bench-mcgrad figures clean
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.demo
 	$(BIN)/makewhole study flights --out out
 
-test: $(VENV)/.installed
-	$(BIN)/python -m pytest -n 2
+# Everything that is not marked slow: under a minute.
+quick: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 -q -m 'not slow'
 
-check: $(VENV)/.installed
+# Everything, with the branches that no test takes; fails below the floor in pyproject.toml.
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --cov
+
+test-3.13: $(VENV)-3.13/.dev
+	$(VENV)-3.13/bin/python -m pytest -n 2
+
+# On Python 3.11, with the lowest versions that pyproject.toml promises.
+test-lowest: $(VENV)-lowest/.dev
+	$(VENV)-lowest/bin/python -m pytest -n 2
+
+check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/test_tidy.py
 
-bench: $(VENV)/.installed
+# Wrong programs that the tests must notice. For one module: make mutants ARGUMENTS='--module src/makewhole/bets.py'
+mutants: $(VENV)/.dev
+	$(BIN)/python tools/mutants.py $(ARGUMENTS)
+
+bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run.py
 
 # Needs torch, which on some machines pulls gigabytes: hence apart.
-bench-flights: $(VENV)/.installed
+bench-flights: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet torch==2.13.0
 	$(BIN)/python benchmarks/bench_flights.py
 
@@ -41,14 +60,47 @@ bench-mcgrad:
 	$(VENV)-mcgrad/bin/python benchmarks/bench_mcgrad.py
 
 # Rebuilds docs/studies.md, docs/stand-behind.md and their figures; takes MNIST and Adult from MAKEWHOLE_DATA or downloads them.
-figures: $(VENV)/.installed
+figures: $(VENV)/.dev
 	$(BIN)/python docs/build_studies.py
 	$(BIN)/python docs/build_guide.py
 
 clean:
-	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-* out .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
-$(VENV)/.installed: pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	touch $@
+# Environments. A stamp says that an install went through to its end: .demo for what the demo needs, .dev for
+# everything. An environment without a stamp was cut short, and is made anew.
+
+# $(call install,interpreter,lowest version,what to try instead,extra)
+define install
+	$(if $(wildcard $(@D)/.demo $(@D)/.dev),,$(call refuse,$(1),$(2),$(3)))
+	@test -f $(@D)/.demo || test -f $(@D)/.dev || rm -rf $(@D)
+	@test -x $(@D)/bin/python || $(1) -m venv $(@D) || { rm -rf $(@D); exit 1; }
+	@rm -f $(@D)/.demo $(@D)/.dev
+	@echo "Installing makewhole[$(4)] into $(@D), once; this may take some minutes."
+	@$(@D)/bin/python -m pip install --editable '.[$(4)]'
+endef
+
+# Stops with one line where the interpreter is too old, or is not there.
+refuse = $(if $(call unfit,$(1),$(2)),$(error \
+$(if $(filter 3.11,$(2)),makewhole,this target) needs Python $(2) or later; $(call unfit,$(1),$(2)). Try: make $(3) $(or $(MAKECMDGOALS),demo)))
+unfit = $(shell $(1) -c '$(LOOK)' $(2) 2>/dev/null || echo "$(1) cannot be run")
+LOOK := import sys; v = sys.version_info; low = tuple(map(int, sys.argv[1].split("."))); \
+print("" if v[:2] >= low else "%s is %d.%d.%d" % ((sys.executable,) + tuple(v[:3])))
+
+$(VENV)/.demo: pyproject.toml constraints.txt
+	$(call install,$(PYTHON),3.11,PYTHON=python3.12,studies)
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt
+	$(call install,$(PYTHON),3.11,PYTHON=python3.12,dev)
+	@touch $(VENV)/.demo $@
+
+$(VENV)-3.13/.dev: pyproject.toml constraints.txt
+	$(call install,$(PYTHON313),3.13,PYTHON313=/path/to/python3.13,dev)
+	@touch $@
+
+$(VENV)-lowest/.dev: export PIP_CONSTRAINT := $(CURDIR)/$(VENV)-lowest.txt
+$(VENV)-lowest/.dev: pyproject.toml tools/lowest.py
+	$(PYTHON311) tools/lowest.py > $(VENV)-lowest.txt
+	$(call install,$(PYTHON311),3.11,PYTHON311=/path/to/python3.11,dev)
+	@touch $@

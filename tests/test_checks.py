@@ -1,5 +1,6 @@
 """The conformance checks pass what fits and name what does not."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -8,15 +9,16 @@ import pytest
 
 import makewhole as mw
 from makewhole.agents import Decision
+from makewhole.corrections import REGISTRY
 
 CORRECTIONS: list[Callable[[], Any]] = [
-    mw.NoCorrection,
-    mw.NaiveBestResponse,
-    mw.StandardRegret,
-    lambda: mw.SwapRegret(10, seed=0),
-    mw.SwapRegret,
-    mw.DeterministicSwap,
-    mw.Reserve,
+    *REGISTRY,
+    *(
+        functools.partial(kind.fitted, 1000, (0.0, 0.2), 3, **settings)
+        for kind in REGISTRY
+        for settings in kind.variants.values()
+    ),
+    mw.OverlappingReserve,
 ]
 
 

@@ -50,6 +50,7 @@ def test_flights_come_in_order_of_schedule_with_the_right_outcome(kind: str, tmp
     assert len(datasets.load_flights(quoted)) == 4
 
 
+@pytest.mark.slow
 def test_nycflights_are_uniteds_57782() -> None:
     events = datasets.load_flights()
     assert (len(events), events.dropped) == (57_782, 883)
@@ -203,6 +204,7 @@ def test_the_games_example_runs(served: Path, capsys: Any) -> None:
     assert lines[1].split()[:3] == ["mlb", "fans", "NoCorrection"]
 
 
+@pytest.mark.slow
 def test_the_benchmark_runs_on_what_is_served(served: Path, tmp_path: Path) -> None:
     from makewhole import studies
 

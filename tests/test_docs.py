@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from makewhole.cli import _parser
+from makewhole.corrections import REGISTRY
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
@@ -42,17 +43,25 @@ def test_commands_shown_are_commands_that_parse(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_make_targets_shown_exist(page: Path) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in re.findall(r"(?:^|`)make ([\w-]+)", page.read_text(encoding="utf-8"), re.MULTILINE):
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"make {target}"
+    shown = r"(?:^|`)make (?:\w+=\S+ )?([\w-]+(?:\.\d+)?)"
+    for target in re.findall(shown, page.read_text(encoding="utf-8"), re.MULTILINE):
+        assert re.search(rf"^{re.escape(target)}:", makefile, re.MULTILINE), f"make {target}"
 
 
 def test_files_named_in_the_architecture_exist() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     source = ROOT / "src" / "makewhole"
     for name in re.findall(r"`((?:[a-z]+/)?[a-z_]+\.py)`", text):
-        assert (source / name).is_file() or list((source / "corrections").glob(name)), name
+        places = (source / name, ROOT / name, source / "corrections" / name)
+        assert any(place.is_file() for place in places), name
     modules = {p.stem if p.is_file() else p.name for p in source.iterdir() if not p.name.startswith("__")}
     assert modules - {"py"} <= set(re.findall(r"`([a-z_]+)/?`", text)), "every module has its line"
+
+
+def test_the_readmes_table_of_corrections_is_the_registrys() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = [f"| `{kind.__name__}` | {kind.about} | {kind.against} |" for kind in REGISTRY]
+    assert re.findall(r"^\| `\w+` \|.*\|$", text, re.MULTILINE) == rows
 
 
 def test_the_guide_runs_on_people_made_up(monkeypatch: pytest.MonkeyPatch) -> None:

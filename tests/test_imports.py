@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import makewhole as mw
 
 HEAVY = [
@@ -62,6 +64,7 @@ print(total, TwoLayerLearner(2, seed=0).predict([0, 0]))
 """
 
 
+@pytest.mark.slow
 def test_compiled_paths_work_from_a_read_only_install_and_home(tmp_path: Path) -> None:
     """A file where a folder is needed cannot be written into, not even by root."""
     install = tmp_path / "site"
@@ -80,6 +83,7 @@ def test_compiled_paths_work_from_a_read_only_install_and_home(tmp_path: Path) -
     assert numbers == "0.5 (0.5, 0.0)"
 
 
+@pytest.mark.slow
 def test_compiled_paths_work_where_the_cache_cannot_be_written(tmp_path: Path) -> None:
     code = (
         "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
@@ -89,6 +93,47 @@ def test_compiled_paths_work_where_the_cache_cannot_be_written(tmp_path: Path) -
         "print(mw.backtest(log, correction=mw.NaiveBestResponse()).total_loss)"
     )
     assert python(code, NUMBA_CACHE_DIR=str(tmp_path / "cache"), PYTHONDONTWRITEBYTECODE="1") == "0.5"
+
+
+_WITHOUT = """
+import sys
+sys.modules |= dict.fromkeys(["matplotlib", "pandas", "polars", "pooch", "pyarrow", "river", "sklearn"])
+import makewhole as mw
+from makewhole import datasets
+from makewhole.cli import files
+for call in sys.stdin.read().splitlines():
+    try:
+        eval(call)
+        print("nothing")
+    except ModuleNotFoundError as error:
+        print(error)
+"""
+
+
+def test_a_missing_library_names_the_extra_that_installs_it() -> None:
+    needs = {
+        "mw.SoundClassifier": "sklearn",
+        "__import__('makewhole.river')": "river",
+        "datasets.load_flights()": "studies",
+        "datasets.load_mnist()": "studies",
+        "datasets.load_adult()": "studies",
+        "datasets.load_adult_table()": "studies",
+        "datasets.load_538('mlb')": "studies",
+        "mw.plots.LossDisplay.from_results({})": "cli",
+        "mw.plots.ReliabilityDisplay.from_predictions([0, 1], [0.5, 0.5])": "cli",
+        "files.need('polars')": "cli",
+    }
+    environment = {key: value for key, value in os.environ.items() if key != "MAKEWHOLE_DATA"}
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT],
+        input="\n".join(needs),
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    for call, extra, said in zip(needs, needs.values(), done.stdout.splitlines(), strict=True):
+        assert f"pip install 'makewhole[{extra}]'" in said, call
 
 
 def test_every_public_name_is_there_and_documented_with_an_example() -> None:

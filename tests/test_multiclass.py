@@ -73,6 +73,7 @@ def test_bounds_equal_the_linear_programme(problem: tuple[Any, Any, Any]) -> Non
         assert abs(sign * solved.fun - bound) <= scale
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.integers(-4, 4), min_size=4, max_size=4),
     st.lists(st.sampled_from([0.0, 0.25, 0.5]), min_size=4, max_size=4),

@@ -11,9 +11,10 @@ import makewhole as mw
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
-PYTHON = [
-    p for part in ("src", "tests", "benchmarks", "examples") for p in sorted((ROOT / part).rglob("*.py"))
-]
+FOLDERS = ("src", "tests", "benchmarks", "examples", "tools")
+PYTHON = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+CLOCK = re.compile(r"\b(perf_counter|monotonic|process_time|timeit|time\.time|elapsed|seconds|duration)\w*\b")
 
 
 def tracked() -> list[Path]:
@@ -111,6 +112,17 @@ def test_asserts_are_for_tests_only() -> None:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         found += [f"{relative(path)}:{n.lineno}" for n in ast.walk(tree) if isinstance(n, ast.Assert)]
     assert not found
+
+
+@pytest.mark.parametrize("path", TESTS, ids=relative)
+def test_no_test_fails_because_the_machine_is_slow(path: Path) -> None:
+    """Hypothesis' settings are in conftest.py, its deadline is off, and no assertion compares times."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg in {"deadline", "derandomize"}:
+            assert path.name == "conftest.py", f"line {node.value.lineno}: {node.arg} is set in conftest.py"
+        if isinstance(node, ast.Assert):
+            assert not CLOCK.search(ast.unparse(node)), f"line {node.lineno} asserts how long something took"
 
 
 def test_versions_in_the_constraints_are_versions_and_nothing_else() -> None:

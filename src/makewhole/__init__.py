@@ -2,43 +2,41 @@
 
 from typing import TYPE_CHECKING, Any
 
-from makewhole import agents, forecasters, multiclass
-from makewhole.backtesting.backtest import BacktestResult, backtest
-from makewhole.bets import delay_quote, hedge, loss_bounds, must_accept, payment, premium
-from makewhole.corrections import (
-    Certificate,
-    Correction,
-    DeterministicSwap,
-    Grouped,
-    NaiveBestResponse,
-    NoCorrection,
-    OverlappingReserve,
-    Proposal,
-    Reserve,
-    StandardRegret,
-    SwapRegret,
-)
-from makewhole.decisions import Forecast, Plan, decide, insure
-from makewhole.insured.changes import Bet, Change, Opening, Payments, Settlement
-from makewhole.insured.forecaster import InsuredForecaster
-from makewhole.insured.refusals import (
-    ChangeRefused,
-    ConservationError,
-    ForecastClosed,
-    ForecastOpen,
-    Refusal,
-    StakeRefused,
-    TeachingError,
-    UnknownForecast,
-)
-from makewhole.insured.statement import Statement
-from makewhole.protocol import Chance, Record, Replay, play
-
 if TYPE_CHECKING:
-    from makewhole import checks, plots
+    from makewhole import agents, checks, forecasters, multiclass, plots
     from makewhole.auditing.audit import audit
     from makewhole.auditing.report import AuditReport
+    from makewhole.backtesting.backtest import BacktestResult, backtest
+    from makewhole.bets import delay_quote, hedge, loss_bounds, must_accept, payment, premium
+    from makewhole.corrections import (
+        Certificate,
+        Correction,
+        DeterministicSwap,
+        Grouped,
+        NaiveBestResponse,
+        NoCorrection,
+        OverlappingReserve,
+        Proposal,
+        Reserve,
+        StandardRegret,
+        SwapRegret,
+    )
+    from makewhole.decisions import Forecast, Plan, decide, insure
+    from makewhole.insured.changes import Bet, Change, Opening, Payments, Settlement
+    from makewhole.insured.forecaster import InsuredForecaster
+    from makewhole.insured.refusals import (
+        ChangeRefused,
+        ConservationError,
+        ForecastClosed,
+        ForecastOpen,
+        Refusal,
+        StakeRefused,
+        TeachingError,
+        UnknownForecast,
+    )
+    from makewhole.insured.statement import Statement
     from makewhole.mending.classifier import SoundClassifier
+    from makewhole.protocol import Chance, Record, Replay, play
 
 __version__ = "0.1.0"
 
@@ -95,25 +93,71 @@ __all__ = [
     "premium",
 ]
 
-
-# What few programs need is loaded when it is first asked for: by name, the module it is, or is in.
-_LATER = {
+# Public names are loaded when they are first asked for, to keep `import makewhole` and the command line fast.
+_HOMES = {
     "AuditReport": "auditing.report",
+    "BacktestResult": "backtesting.backtest",
+    "Bet": "insured.changes",
+    "Certificate": "corrections",
+    "Chance": "protocol",
+    "Change": "insured.changes",
+    "ChangeRefused": "insured.refusals",
+    "ConservationError": "insured.refusals",
+    "Correction": "corrections",
+    "DeterministicSwap": "corrections",
+    "Forecast": "decisions",
+    "ForecastClosed": "insured.refusals",
+    "ForecastOpen": "insured.refusals",
+    "Grouped": "corrections",
+    "InsuredForecaster": "insured.forecaster",
+    "NaiveBestResponse": "corrections",
+    "NoCorrection": "corrections",
+    "Opening": "insured.changes",
+    "OverlappingReserve": "corrections",
+    "Payments": "insured.changes",
+    "Plan": "decisions",
+    "Proposal": "corrections",
+    "Record": "protocol",
+    "Refusal": "insured.refusals",
+    "Replay": "protocol",
+    "Reserve": "corrections",
+    "Settlement": "insured.changes",
     "SoundClassifier": "mending.classifier",
+    "StakeRefused": "insured.refusals",
+    "StandardRegret": "corrections",
+    "Statement": "insured.statement",
+    "SwapRegret": "corrections",
+    "TeachingError": "insured.refusals",
+    "UnknownForecast": "insured.refusals",
+    "agents": "agents",
     "audit": "auditing.audit",
+    "backtest": "backtesting.backtest",
     "checks": "checks",
+    "decide": "decisions",
+    "delay_quote": "bets",
+    "forecasters": "forecasters",
+    "hedge": "bets",
+    "insure": "decisions",
+    "loss_bounds": "bets",
+    "multiclass": "multiclass",
+    "must_accept": "bets",
+    "payment": "bets",
+    "play": "protocol",
     "plots": "plots",
+    "premium": "bets",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Load it when it is first asked for."""
-    if name not in _LATER:
+    """Load a public name when it is first asked for."""
+    if name not in _HOMES:
         raise AttributeError(f"module 'makewhole' has no attribute {name!r}")
     import importlib
 
-    module = importlib.import_module(f"makewhole.{_LATER[name]}")
-    return module if name == _LATER[name] else getattr(module, name)
+    module = importlib.import_module(f"makewhole.{_HOMES[name]}")
+    value = module if name == _HOMES[name] else getattr(module, name)
+    globals()[name] = value  # the next time, this function is not asked
+    return value
 
 
 def __dir__() -> list[str]:

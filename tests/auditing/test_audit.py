@@ -40,6 +40,7 @@ def test_planted_miscalibration_in_one_group_is_found_and_its_size_lies_inside_i
     assert least.p_value == pytest.approx(0.05)
 
 
+@pytest.mark.slow
 def test_over_a_thousand_data_sets_all_bounds_hold_at_once_and_the_right_are_rarely_refuted() -> None:
     runs, level = 1000, 0.8  # a low level, so that failing is possible
     options: dict[str, Any] = dict(groups=["g"], bins=5, confidence=level)
@@ -84,6 +85,7 @@ def true_gaps(mu: Any, g: Any, p: Any, cells: dict[str, Any], bins: int) -> Any:
     return np.array(truth)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 400)), min_size=1, max_size=6), st.floats(0, 1))
 def test_sound_if_and_only_if_the_largest_gap_is_at_most_c(cells: list[Any], c: float) -> None:
@@ -238,6 +240,7 @@ def test_constant_forecasts_single_rows_and_edges_work() -> None:
     assert mw.audit(wrong).smallest_c == pytest.approx((0.05 / 4) ** (1 / 5))  # two cells, two ends
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_groups_are_capped_with_a_warning_that_says_what_was_left_out() -> None:
     rows = 120_000
     table = pd.DataFrame({"mu": 0.5, "y": np.arange(rows) % 2, "who": np.arange(rows) % 100_000})

@@ -16,6 +16,7 @@ import makewhole as mw
 from samples import table_of
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(st.integers(1, 300), st.floats(0, 1), st.floats(0, 1), st.floats(0, 0.2))
 def test_the_smallest_c_is_not_refuted_and_a_little_less_is(

@@ -18,7 +18,8 @@ import pytest
 import makewhole as mw
 
 GROUPS: Any = ["carrier", "day", "kind", "flag", "month", {"long haul": nw.col("distance") > 1000}]
-ENGINES = ("polars", "polars lazy", "pyarrow", "duckdb", "dask", "spark")
+_SLOW = [pytest.param(engine, marks=pytest.mark.slow) for engine in ("dask", "spark")]
+ENGINES = ["polars", "polars lazy", "pyarrow", "duckdb", *_SLOW]
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),

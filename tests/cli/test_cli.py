@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import polars as pl
 import pytest
 
 import makewhole as mw
+from makewhole import cli
 from makewhole.cli import main
 
 
@@ -126,17 +128,21 @@ def test_the_same_seed_prints_the_same_bytes(log: Path) -> None:
         ),
     ],
 )
-def test_bad_files_and_values_exit_1_with_a_message_and_no_traceback(
-    name: str, content: str, arguments: list[str], message: str, tmp_path: Path
+def test_bad_files_and_values_exit_1_with_a_message(
+    name: str,
+    content: str,
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     path = tmp_path / name
     path.write_text(content)
-    done = run("backtest", path, *arguments)
-    assert done.returncode == 1
-    assert message in done.stderr
-    assert done.stderr.startswith("makewhole: ")
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+    assert main(["backtest", str(path), *arguments]) == 1
+    said = capsys.readouterr()
+    assert message in said.err
+    assert said.err.startswith("makewhole: ")
+    assert said.out == ""
 
 
 def test_binary_rubbish_named_csv_is_an_error_too(tmp_path: Path) -> None:
@@ -174,22 +180,95 @@ def test_brackets_in_a_name_are_part_of_the_name(tmp_path: Path, capsys: pytest.
     assert figure.exists()
 
 
-def test_control_c_while_it_reads_exits_130(tmp_path: Path) -> None:
-    path = tmp_path / "large.csv"
-    pl.DataFrame({"mu": np.full(3_000_000, 0.123456789), "y": 1, "stake": 1.5}).write_csv(path)
-    for wait in (0.8, 1.2, 1.6):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "makewhole", "backtest", str(path)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        time.sleep(wait)
-        process.send_signal(signal.SIGINT)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
-        assert process.returncode in (130, 0), err  # 0: it was done before we pressed
-        assert "Traceback" not in err
+def interrupt(command: list[str], sign: Path, **environment: str) -> tuple[int, str]:
+    """Start a program, wait for its sign of life, press Ctrl-C twice; its exit code and what it said."""
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | environment,
+        preexec_fn=_heed_control_c,
+    ) as process:
+        try:
+            while not sign.exists() and process.poll() is None:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    return process.returncode, said
+
+
+def _heed_control_c() -> None:
+    """Undo what a shell does to the jobs in its background, in case these tests run in one."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+# The real reading, or the real backtest, again and again: it is surely at work when Ctrl-C comes.
+_FOR_EVER = """
+import sys
+from pathlib import Path
+import makewhole as mw
+from makewhole.cli import files, main
+
+owner, name = {"read": (files.Table, "read"), "backtest": (mw, "backtest")}[sys.argv[1]]
+real = getattr(owner, name)
+
+def for_ever(*given, **options):
+    while True:
+        real(*given, **options)
+        Path(sys.argv[2]).touch()
+
+setattr(owner, name, for_ever)
+sys.exit(main(["backtest", sys.argv[3], "--mu", "p", "--stake", "amount"]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("work", ["read", "backtest"])
+def test_control_c_at_work_exits_130(work: str, log: Path) -> None:
+    pl.concat([pl.read_csv(log)] * 50).write_csv(log)
+    for turn in range(3):
+        sign = log.with_name(f"{turn}")
+        code, said = interrupt([sys.executable, "-c", _FOR_EVER, work, str(sign), str(log)], sign)
+        assert (code, said) == (130, "interrupted\n")
+
+
+def test_control_c_while_it_starts_exits_130(tmp_path: Path) -> None:
+    """A numpy that says that it is being imported, and never is."""
+    sign = tmp_path / "importing"
+    (tmp_path / "numpy.py").write_text(f"import time; open({str(sign)!r}, 'w')\nwhile True: time.sleep(0.01)")
+    command = [sys.executable, "-m", "makewhole", "insure", "--mu", "0.5", "use=2,-10"]
+    assert interrupt(command, sign, PYTHONPATH=str(tmp_path)) == (130, "interrupted\n")
+
+
+def test_a_job_in_the_background_does_not_hear_a_control_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell makes it ignore SIGINT: Ctrl-C is meant for what runs in the foreground."""
+
+    def press(*_: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return real()
+
+    real = cli._parser
+    monkeypatch.setattr(cli, "_parser", press)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert main(["insure", "--mu", "0.5", "use=2,-10"]) == 0
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("arguments", [[], ["insure"], ["backtest"], ["audit"], ["study"]])
+def test_help_is_shown_on_a_terminal_that_knows_ascii_only(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    done = run(*arguments, "--help")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()
+    assert "usage: makewhole" in done.stdout
 
 
 def test_a_reader_that_goes_away_is_no_error_message(log: Path) -> None:

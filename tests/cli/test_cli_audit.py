@@ -138,6 +138,7 @@ def test_it_runs_as_a_program(good: Path) -> None:
     assert run.stderr == ""
 
 
+@pytest.mark.slow
 def test_real_flights_one_rate_for_all_is_refuted_by_whoever_knows_the_hour(
     tmp_path: Path, capsys: Any
 ) -> None:

@@ -257,6 +257,7 @@ def test_theorem_c_against_adversaries_that_see_everything(adversary: Any, cells
         book.step(choose)
 
 
+@pytest.mark.slow
 def test_theorem_c_against_a_greedy_search_for_the_largest_loss() -> None:
     """At each step the adversary tries many targets, on copies, and keeps the one that does most harm."""
     book = Book(5)

@@ -105,6 +105,7 @@ def siege() -> Callable[..., Any]:
     return jit(make_siege(), *HELPERS, members_propose, members_observe)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", range(4))
 def test_no_adversary_breaks_the_group_bound_in_ten_million_rounds(kind: int) -> None:
     rate, groups = 0.003, 5
@@ -114,6 +115,7 @@ def test_no_adversary_breaks_the_group_bound_in_ten_million_rounds(kind: int) ->
     assert most > 0.2 / rate  # it is a siege
 
 
+@pytest.mark.slow
 def test_a_clairvoyant_in_one_group_takes_all_but_two_percent_of_its_certificate_and_others_stay_sharp() -> (
     None
 ):

@@ -138,6 +138,7 @@ def siege() -> Callable[..., Any]:
     return jit(make_siege(0), *HELPERS, reserve_propose, reserve_observe)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", range(6))
 @pytest.mark.parametrize("c_range", [(0.0, 0.0), (0.0, 0.3)])
 def test_no_adversary_breaks_the_bounds_in_ten_million_rounds(
@@ -302,6 +303,7 @@ def make_march() -> Callable[..., Any]:
     return march
 
 
+@pytest.mark.slow
 def test_over_a_hundred_million_steps_the_books_drift_by_what_the_theory_page_says() -> None:
     """λ is the books: what they say and what was really lost differ by rounding only."""
     values, marks = mw.Reserve(0.003).arrays()

@@ -2,49 +2,64 @@
 
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import zeta
 
 import makewhole as mw
-from makewhole.insured.monitor import LossMonitor, boundary
+from makewhole.insured.monitor import LossMonitor
 
-RUNS, ROUNDS = 2000, 100_000
-
-
-def test_zeta_is_zeta() -> None:
-    from scipy.special import zeta
-
-    from makewhole.insured import monitor
-
-    assert pytest.approx(zeta(1.4)) == monitor._ZETA
+RUNS, ROUNDS, ALPHA = 2000, 100_000, 0.1
 
 
+def each(together: Any) -> Iterator[LossMonitor]:
+    """The monitors of all runs, from one whose sums are arrays."""
+    state = together.state()
+    for total, variance in zip(state["sum"].tolist(), state["variance"].tolist(), strict=True):
+        yield LossMonitor.from_state(state | {"sum": total, "variance": variance})
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["rare large losses", "fair coin"])
 def test_false_alarms_over_2000_runs_of_100000_rounds_are_at_most_nominal(kind: str) -> None:
-    """Losses of mean 0; an alarm at any moment, on either side, is false. α = 0.1."""
+    """Losses of mean 0: an interval without 0, at any moment, is wrong. 3 standard errors are allowed."""
     draw = np.random.default_rng(0)
-    alpha = 0.1
-    total, variance = np.zeros(RUNS), np.zeros(RUNS)
+    together: Any = LossMonitor(alpha=ALPHA)  # its sums become arrays, one number for each run
     wrong = np.zeros(RUNS, dtype=bool)
+    looks = {*range(50), *np.geomspace(50, ROUNDS - 1, 150).astype(int).tolist()}
     for t in range(ROUNDS):
         u = draw.random(RUNS, dtype=np.float32)
-        loss = np.where(u < 0.1, 0.9, -0.1) if kind == "rare large losses" else np.where(u < 0.5, 1.0, -1.0)
-        variance += (loss - total / max(t, 1)) ** 2
-        total += loss
-        # Looking at growing distances only would miss little; the first thousand are looked at one by one.
-        if t < 1000 or t % 20 == 0:
-            v = np.maximum(variance, 4.0)
-            level = 1.4 * np.log(np.log(2 * v / 4.0)) + math.log(
-                3.105547277977581 / (alpha / 2 * math.log(2) ** 1.4)
-            )
-            k1, k2 = (2**0.25 + 2**-0.25) / math.sqrt(2), (math.sqrt(2) + 1) / 2
-            limit = np.sqrt(k1**2 * v * level + (k2 * 2 * level) ** 2) + k2 * 2 * level
-            wrong |= np.abs(total) > limit
-    error = math.sqrt(alpha * (1 - alpha) / RUNS)
-    assert wrong.mean() <= alpha + 3 * error
-    assert boundary(float(variance[0]), 2.0, alpha / 2) == pytest.approx(float(limit[0]), rel=0.01)
+        together.add(np.where(u < 0.1, 0.9, -0.1) if kind == "rare large losses" else np.sign(u - 0.5))
+        if t in looks:
+            wrong |= [not low <= 0 <= high for low, high in map(LossMonitor.interval, each(together))]
+    assert together.count == ROUNDS
+    assert wrong.mean() <= ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / RUNS)
+
+
+@pytest.mark.parametrize(("range_", "alpha"), [(1.0, 0.05), (1.0, 0.4), (30.0, 0.05)])
+def test_the_interval_is_howards_to_the_last_digits(range_: float, alpha: float) -> None:
+    """A transcription of the paper's equation (10), with the sum of squares written out."""
+    losses = np.random.default_rng(3).uniform(-0.7, 0.9, 500) * range_
+    monitor = LossMonitor(range_, alpha)
+    for count, loss in enumerate(losses, 1):
+        monitor.update(float(loss))
+        if count not in (1, 2, 3, 10, 100, 500):
+            continue
+        predicted = [0.0, *(losses[:t].mean() for t in range(1, count))]
+        squares = math.fsum((losses[:count] - predicted) ** 2)
+        scale, eta, s = 2 * range_, 2, 1.4
+        v = max(1.0, squares / scale**2)  # in units of the scale, from one unit on
+        ell = s * math.log(math.log(eta * v)) + math.log(zeta(s) / (alpha / 2 * math.log(eta) ** s))
+        k1, k2 = (eta**0.25 + eta**-0.25) / math.sqrt(2), (math.sqrt(eta) + 1) / 2
+        far = scale * (math.sqrt(k1**2 * v * ell + k2**2 * ell**2) + k2 * ell)
+        mean = losses[:count].mean()
+        expected = (max(mean - far / count, -range_), min(mean + far / count, range_))
+        assert monitor.interval() == pytest.approx(expected, rel=1e-9)
+        assert monitor.count == count
 
 
 def test_it_raises_an_alarm_when_the_forecaster_really_loses_and_none_when_it_wins() -> None:
@@ -95,5 +110,6 @@ def test_bad_values_are_named() -> None:
         LossMonitor().update(1.5)
     with pytest.raises(ValueError, match="loss must lie in"):
         LossMonitor().update(float("nan"))
-    with pytest.raises(ValueError, match="alpha must lie between 0 and 1"):
-        LossMonitor(alpha=0)
+    for alpha in (0, 1):
+        with pytest.raises(ValueError, match="alpha must lie between 0 and 1"):
+            LossMonitor(alpha=alpha)

@@ -30,6 +30,7 @@ plain = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(plain)
 def test_features_come_back_as_they_were(value: Any) -> None:
     assert saving.decode(json.loads(json.dumps(saving.encode("x", value, {}))), {}) == value
@@ -103,6 +104,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_of_writing_it_keeps_what_was_acknowledged(tmp_path: Path) -> None:
     path = tmp_path / "book.json"
     draw = np.random.default_rng(0)

@@ -23,6 +23,7 @@ from makewhole.mending.maps import _balancing_shift
 METHODS: Any = ("histogram", "isotonic", "multicalibration")
 
 
+@pytest.mark.slow
 @parametrize_with_checks(  # type: ignore[untyped-decorator]  # scikit-learn's
     [
         mw.SoundClassifier(method="histogram", random_state=0),
@@ -203,6 +204,7 @@ def test_forecasts_far_off_are_moved_to_where_they_belong(p: float, happened: fl
     assert _balancing_shift(np.full(1000, p), 1000 * happened) == pytest.approx(shift, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_a_minority_the_model_is_blind_to_is_mended() -> None:
     draw = np.random.default_rng(0)
     X = pd.DataFrame(
@@ -246,6 +248,7 @@ def test_settings_are_checked_before_the_work(options: Any) -> None:
         mw.SoundClassifier(OnlyX(), **options).fit(*people(200, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_groups_that_mean_nothing_do_no_harm(seed: int) -> None:
     draw = np.random.default_rng(seed)

@@ -23,7 +23,8 @@ def attack(
 
 # ln 4 / 8, give or take the first rounds and the randomness of the draws: their standard deviation is below
 # 0.2/√T, so 0.01 is 5 of them at T = 10⁴.
-@pytest.mark.parametrize("rounds", [10_000, pytest.param(40_000, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("rounds", [10_000, 40_000])
 @pytest.mark.parametrize("cells", [4, 11, None])
 def test_the_draw_reader_takes_017_from_the_papers_swap_for_every_horizon_and_cells(
     rounds: int, cells: int | None
@@ -34,7 +35,8 @@ def test_the_draw_reader_takes_017_from_the_papers_swap_for_every_horizon_and_ce
     assert record.mean_loss == pytest.approx(math.log(4) / 8, abs=0.01)
 
 
-@pytest.mark.parametrize("rounds", [10_000, pytest.param(40_000, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("rounds", [10_000, 40_000])
 def test_deterministic_swap_has_no_draw_to_read(rounds: int) -> None:
     correction = mw.DeterministicSwap.for_horizon(rounds)
     record = attack(lambda n: mw.agents.DrawReader(correction, rounds, n.outcome), correction, rounds)

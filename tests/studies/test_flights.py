@@ -87,6 +87,7 @@ def events() -> datasets.Events:
     return datasets.load_flights().take(np.arange(2000, 2040))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "correction", [flights.UNINSURED, "none", "swap", "deterministic swap", "standard 0.1"]
 )
@@ -103,6 +104,7 @@ def test_the_compiled_season_is_the_slow_one_flight_by_flight(
             assert np.allclose(fast[:, k], expected, rtol=1e-9, atol=1e-7), name
 
 
+@pytest.mark.slow
 def test_to_the_cent_also_at_full_size(events: datasets.Events) -> None:
     few = events.take(np.arange(5))
     fast = flights.simulate(few, 0.5, "swap", seed=0, settings=flights.FlightSettings())

@@ -11,8 +11,9 @@ import pytest
 
 import makewhole as mw
 from makewhole import datasets, studies
+from makewhole.corrections import for_book
 from makewhole.studies import adversaries, decisions, flights, frontier
-from makewhole.studies.lineup import LINEUP, cell_of, kernels_of, make_correction
+from makewhole.studies.lineup import LINEUP, compiled, make_correction
 from makewhole.studies.own import Own, plain_steps
 
 
@@ -94,12 +95,12 @@ def test_the_plain_season_is_the_compiled_one_to_the_bit(name: str, some_flights
 @pytest.mark.parametrize("agent", adversaries.AGENTS)
 @pytest.mark.parametrize("name", list(LINEUP))
 def test_the_plain_game_is_the_compiled_one_to_the_bit(name: str, agent: str) -> None:
-    compiled = adversaries.mean_loss(agent, name, 400, seed=4)
+    expected = adversaries.mean_loss(agent, name, 400, seed=4)
     correction = make_correction(name, 400, (0.0, 0.0), seed=4)
-    beta, which = cell_of(correction, 0.5), adversaries.AGENTS.index(agent)
-    assert adversaries.plain_game(correction, which, 400, beta, seed=4) / 400 == compiled
+    beta, which = for_book(correction).cell_of(0.5), adversaries.AGENTS.index(agent)
+    assert adversaries.plain_game(correction, which, 400, beta, seed=4) / 400 == expected
     if agent != "draw reading":  # he needs to see the cells, which a user's correction does not have
-        assert adversaries.mean_loss(agent, "foreign", 400, 4, foreign(name)) == compiled
+        assert adversaries.mean_loss(agent, "foreign", 400, 4, foreign(name)) == expected
 
 
 def test_the_plain_replay_of_the_tasks_is_the_compiled_one_to_the_bit() -> None:
@@ -230,7 +231,7 @@ def test_a_subclass_of_ours_with_its_own_way_is_not_run_as_ours() -> None:
         def observe(self, proposal: mw.Proposal, target: float, weight: float) -> None:
             pass
 
-    assert kernels_of(Lazy()) is None
+    assert compiled(Lazy()) is None
     own = Own(corrections={"lazy": lambda rounds, c_range, seed: Lazy()})
     assert adversaries.mean_loss("clairvoyant", "lazy", 100, 0, own) == 0.5
     assert adversaries.run(adversaries.AdversarySettings((100,)), "lazy", 0, own)["theorem"] is None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import makewhole as mw
-from makewhole.cli import audit, backtest, insure, study
 
 _ABOUT = """\
 makewhole turns a forecast into a promise: whoever stakes a fair bet b on a forecast (mu, c) receives
@@ -35,11 +36,15 @@ exit codes: 0 done; 1 the data or an argument's value does not fit (a message on
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    arguments = _parser().parse_args(argv)
     before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:  # which is how a shell starts what runs in the background
+        signal.signal(signal.SIGINT, _stop_at_once)
+    _print_whatever_the_terminal_can()
     try:
         # Twice, for polars raises for a Ctrl-C and Python then raises for the same one.
         try:
+            arguments = _parser().parse_args(argv)
+            signal.signal(signal.SIGINT, before)
             return _run(arguments)
         except KeyboardInterrupt:
             return _interrupted()
@@ -47,6 +52,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _interrupted()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _stop_at_once(*_: Any) -> None:
+    """Handle Ctrl-C while the program starts: an exception amid imports gets lost, or leaves a traceback."""
+    os.write(2, b"interrupted\n")
+    os._exit(130)
+
+
+def _print_whatever_the_terminal_can() -> None:
+    """Print a question mark for a character that the terminal's encoding lacks, instead of failing."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="replace")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -70,6 +87,8 @@ def _interrupted() -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from makewhole.cli import audit, backtest, insure, study  # here, where Ctrl-C is looked after
+
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
         prog="makewhole", description=_ABOUT, epilog=_EPILOG, formatter_class=raw

@@ -11,8 +11,9 @@ from typing import Any
 
 import makewhole as mw
 from makewhole.cli.files import Table, need
+from makewhole.corrections import REGISTRY
 
-_CORRECTIONS = ("none", "naive", "standard", "swap", "deterministic", "reserve")
+_BY_NAME = {kind.name: kind for kind in REGISTRY}
 
 
 def add_parser(commands: Any) -> None:
@@ -44,7 +45,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--correction",
         action="append",
-        choices=[*_CORRECTIONS, "all"],
+        choices=[*_BY_NAME, "all"],
         help="which to try; may be given several times (default all)",
     )
     add("--cells", type=int, help="cells of the swap corrections (default: chosen for the log's length)")
@@ -62,7 +63,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Replay a log through one correction, or several, and print what each cost."""
     chosen = arguments.correction or ["all"]
-    names = list(_CORRECTIONS) if "all" in chosen else list(dict.fromkeys(chosen))
+    names = list(_BY_NAME) if "all" in chosen else list(dict.fromkeys(chosen))
     figure = arguments.figure
     if figure is not None:  # before an hour's work, not after it
         if figure.suffix.lower() not in (".png", ".svg", ".pdf"):
@@ -108,27 +109,16 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _correction(name: str, arguments: argparse.Namespace, frame: Any) -> mw.Correction:
     """Make a correction that fits the log: its length, and where the base's own ĉ lies."""
-    if name == "none":
-        return mw.NoCorrection()
-    if name == "naive":
-        return mw.NaiveBestResponse()
-    if name == "standard":
-        return mw.StandardRegret(rate=0.1 if arguments.rate is None else arguments.rate)
-    if name == "reserve":
-        return mw.Reserve(rate=0.01 if arguments.rate is None else arguments.rate)
+    kind = _BY_NAME[name]
     widths = None if arguments.c_hat is None else frame[arguments.c_hat].drop_nulls().drop_nans()
-    low, high = (0.0, 0.0) if widths is None or not len(widths) else (widths.min(), widths.max())
+    c_range = (0.0, 0.0) if widths is None or not len(widths) else (widths.min(), widths.max())
     rounds = max(1, len(frame) if arguments.event is None else frame[arguments.event].n_unique())
     if arguments.group is not None:
         rounds = max(1, rounds // max(1, frame[arguments.group[0]].n_unique()))
-    fitted: mw.SwapRegret | mw.DeterministicSwap
-    if name == "swap":
-        fitted = mw.SwapRegret.for_horizon(rounds, (low, high), arguments.seed)
-        cells = fitted.cells if arguments.cells is None else arguments.cells
-        return mw.SwapRegret(cells, fitted.low, fitted.high, arguments.seed)
-    fitted = mw.DeterministicSwap.for_horizon(rounds, (low, high))
-    cells = fitted.cells if arguments.cells is None else arguments.cells
-    return mw.DeterministicSwap(cells, fitted.low, fitted.high)
+    asked = {option: getattr(arguments, option) for option in kind.options}
+    settings = {option: value for option, value in asked.items() if value is not None}
+    made: mw.Correction = kind.fitted(rounds, c_range, arguments.seed, **settings)
+    return made
 
 
 class _Progress:

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from makewhole import extras
+
 # What people write for a missing number.
 _MISSING = ["", "NA", "N/A", "na", "n/a", "nan", "NULL", "null", "None", "none", "-", "?"]
 
@@ -84,10 +86,5 @@ def _unreadable(path: Path, error: Exception) -> ValueError:
 
 
 def need(module: str) -> Any:
-    """Import a module of the extra `cli`; if it is missing, the error says how to install it."""
-    import importlib
-
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(f"{module} is needed: pip install 'makewhole[cli]'") from None
+    """Import a library of the extra `cli`."""
+    return extras.need(module, "cli")

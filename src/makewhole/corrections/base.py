@@ -161,6 +161,8 @@ class BookCorrection:
         """The name of the theorem behind the bound."""
         return ""
 
+    mean_theorem: str = ""  # who proved the bound on the mean loss
+
     def mean_bound(self, rounds: int, terms: Terms) -> float | None:
         """A bound on |mean loss| after so many forecasts against everyone, in exact mode; None: none."""
         return None

@@ -44,6 +44,7 @@ class DeterministicSwap(CellCorrection):
     about = "the same cells, no draw"
     against = "everyone: at most about 2RM/√T with ⌈√T⌉ cells"
     why_no_bound = "deterministic swap bounds the mean, not the total (Theorem C)"
+    mean_theorem = "our Theorem C"
     variants: ClassVar = {"deterministic swap": {}}
 
     _propose = staticmethod(_kernels.deterministic_propose)

@@ -53,6 +53,7 @@ class Reserve(Stepped):
     name = "reserve"
     about = "the books themselves, in constant steps"
     against = "everyone, like 1/T: the *total* is bounded for ever"
+    mean_theorem = "our Theorem A"
     options = ("rate",)
     settings = ("rate", "start", "over")
     variants: ClassVar = {f"reserve {rate:g}": {"rate": rate} for rate in (0.1, 0.01, 0.001)}

@@ -39,6 +39,7 @@ class StandardRegret(Stepped):
     about = "online gradient descent"
     against = "everyone, like 1/√T; its rate decides how soon"
     why_no_bound = "with falling steps the bound on the total grows like √T"
+    mean_theorem = "Zinkevich (2003)"
     options = ("rate",)
     settings = ("rate",)
     variants: ClassVar = {f"standard {rate:g}": {"rate": rate} for rate in (0.01, 0.1, 1.0)}

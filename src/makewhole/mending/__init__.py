@@ -1,6 +1,5 @@
 """Recalibrate a scikit-learn classifier, and say how wide c must be after that. Needs scikit-learn."""
 
-import importlib.util
+from makewhole.extras import need
 
-if importlib.util.find_spec("sklearn") is None:
-    raise ModuleNotFoundError("scikit-learn is needed: pip install 'makewhole[sklearn]'")
+need("sklearn", "sklearn")

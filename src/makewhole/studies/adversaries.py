@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from makewhole.corrections import Correction
+from makewhole.corrections import Correction, for_book
 from makewhole.corrections import _kernels as steps
 from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.jit import call, fingerprint, jit
 from makewhole.protocol import Chance
 from makewhole.studies.claims import Claim, Verdict
 from makewhole.studies.drawing import BESIDE, grid, line
-from makewhole.studies.lineup import LINEUP, bound_of, cell_of, kernels_of, make_correction
+from makewhole.studies.lineup import LINEUP, bound_of, compiled, make_correction
 from makewhole.studies.own import NOTHING, Acts, Own, plain_steps, read_agents
 from makewhole.studies.study import Options, Picture, Plan, Result, Study, as_columns
 
@@ -96,12 +96,12 @@ def mean_loss(agent: str, correction: str, rounds: int, seed: int, own: Own = NO
         return _play_own(agent, chosen, rounds, seed, own)
     if agent not in AGENTS:
         raise ValueError(f"agent must be one of {', '.join(AGENTS)}; got {agent!r}")
-    beta, kernels = cell_of(chosen, 0.5), kernels_of(chosen)
-    which = AGENTS.index(agent)
-    if kernels is None:
+    beta, which = for_book(chosen).cell_of(0.5), AGENTS.index(agent)
+    ours = compiled(chosen)
+    if ours is None or ours.kernels is None:
         return plain_game(chosen, which, rounds, beta, seed) / rounds
-    play = _compiled_game(kernels.propose, kernels.observe)
-    return float(call(play, *kernels.memory, which, rounds, beta, seed)) / rounds
+    play = _compiled_game(*ours.kernels)
+    return float(call(play, *ours.arrays(), which, rounds, beta, seed)) / rounds
 
 
 def plain_game(correction: Correction, agent: int, rounds: int, beta: int, seed: int) -> float:
@@ -240,7 +240,7 @@ def _plan(options: Options) -> Plan:
     settings = AdversarySettings((*lengths, longest), names, agents)
     every_one = Own(makers, agent_makers)
     for name in names:  # what does not fit is named here, not in a worker
-        kernels_of(make_correction(name, longest, (0.0, 0.0), 0, makers))
+        compiled(make_correction(name, longest, (0.0, 0.0), 0, makers))
     for agent in agent_makers:
         mean_loss(agent, names[0], 1, 0, every_one)
     cases = []

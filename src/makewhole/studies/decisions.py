@@ -24,7 +24,7 @@ from makewhole.plots import COLOURS
 from makewhole.studies._many_nets import compiled_pass
 from makewhole.studies.claims import Claim, Verdict, all_of, interval, positive
 from makewhole.studies.drawing import BESIDE, grid, line
-from makewhole.studies.lineup import LINEUP, kernels_of, make_correction
+from makewhole.studies.lineup import LINEUP, compiled, make_correction
 from makewhole.studies.own import NOTHING, Own, check_events
 from makewhole.studies.study import Options, Picture, Plan, Result, Study, as_columns
 
@@ -477,7 +477,7 @@ def _plan(options: Options, dataset: str, group: str, seeds: int) -> Plan:
     settings.check()
     rounds = len(load(settings, 0, own))  # what does not fit is named here, not in a worker
     for name in names:
-        kernels_of(make_correction(name, rounds, settings.c_range, 0, makers))
+        compiled(make_correction(name, rounds, settings.c_range, 0, makers))
     own = Own(corrections=makers, data=own.data)
     cases: list[dict[str, Any]] = [
         {"settings": settings, "seed": seed} for seed in range(options.seeds or seeds)

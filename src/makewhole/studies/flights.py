@@ -26,7 +26,7 @@ from makewhole.plots import COLOURS
 from makewhole.studies._market import COLUMNS, compiled_season, plain_season
 from makewhole.studies.claims import Claim, all_of, interval, positive
 from makewhole.studies.drawing import BESIDE, grid, line, shades, thousands
-from makewhole.studies.lineup import kernels_of, make_correction
+from makewhole.studies.lineup import compiled, make_correction
 from makewhole.studies.own import NOTHING, Own, check_events, plain_steps
 from makewhole.studies.study import Options, Picture, Plan, Result, Study
 
@@ -95,12 +95,12 @@ def simulate(
     naive = (settings.people - cautious) // 2
     groups = (cautious, cautious + naive, settings.people)
     plan = Market(groups, settings.seats, insured, settings.seats * _LARGEST_DELAY_COST)
-    kernels = kernels_of(chosen)
-    if kernels is None:
+    ours = compiled(chosen)
+    if ours is None or ours.kernels is None:
         season: Any = plain_season(*plain_steps(chosen))
         return _fly(season, (np.zeros(0), np.zeros(0, np.int64)), events, plan, seed, settings)
-    season = functools.partial(call, compiled_season(kernels.propose, kernels.observe))
-    return _fly(season, kernels.memory, events, plan, seed, settings)
+    season = functools.partial(call, compiled_season(*ours.kernels))
+    return _fly(season, ours.arrays(), events, plan, seed, settings)
 
 
 def _fly(
@@ -334,7 +334,7 @@ def _plan(options: Options) -> Plan:
     if UNINSURED in names:
         raise ValueError(f"corrections must not be called {UNINSURED!r}: that is the airline without bets")
     for name in names:  # a maker that does not fit is named here, not in a worker
-        kernels_of(make_correction(name, rounds, settings.c_range, 0, makers))
+        compiled(make_correction(name, rounds, settings.c_range, 0, makers))
     made = []
     for case in cases(options.shares or SHARES, names, options.seeds or STUDY.seeds):
         mine = {case["correction"]: makers[case["correction"]]} if case["correction"] in makers else {}

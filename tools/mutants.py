@@ -1,0 +1,264 @@
+"""Mutation testing: break one line of a module at a time, and see whether its tests notice.
+
+    python tools/mutants.py --module src/makewhole/bets.py --sample 40 --seed 0 --jobs 2
+
+A mutant is the module with one small mistake: `<` for `<=`, `+` for `-`, 0 for 1, `and` for `or`, a statement
+`x += y` left out. It is put into a temporary copy of the project, never into the project itself. A test that
+fails kills it; a mutant that no test notices survives, and is printed: either a test is missing, or the
+mutant does the same as the original. The slow tests are asked only about those that survive the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import itertools
+import json
+import os
+import queue
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ("src/makewhole/insured", "src/makewhole/corrections", "src/makewhole/auditing")
+COPIED = ("src", "tests", "docs", "examples", "benchmarks", "tools", "pyproject.toml", "README.md")
+
+_OPERATORS: dict[type, type] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Div,
+    ast.Pow: ast.Mult, ast.And: ast.Or, ast.Or: ast.And,
+}  # fmt: skip
+_NAMES = {"min": "max", "minimum": "maximum", "any": "all", "floor": "ceil"}
+_NAMES |= {there: here for here, there in _NAMES.items()}
+_NUMBERS = {0: 1, 1: 0, 0.5: 0.25}
+
+
+class Mutant(NamedTuple):
+    """One mistake: the bytes `begin` … `end` of a module, replaced."""
+
+    module: str
+    line: int
+    before: str
+    after: str
+    begin: int
+    end: int
+
+    def apply(self, source: bytes) -> bytes:
+        """The module with the mistake in it."""
+        return source[: self.begin] + self.after.encode() + source[self.end :]
+
+
+def mutants(module: str, source: bytes) -> list[Mutant]:
+    """All mutants of a module, in the order of its lines."""
+    lines = source.splitlines(keepends=True)
+    starts = [0]
+    for text in lines:
+        starts.append(starts[-1] + len(text))
+    made = []
+    for node, after in itertools.chain.from_iterable(map(_mistakes, _code(ast.parse(source)))):
+        begin = starts[node.lineno - 1] + node.col_offset
+        end = starts[node.end_lineno - 1] + node.end_col_offset
+        made.append(Mutant(module, node.lineno, source[begin:end].decode(), after, begin, end))
+    return sorted(made, key=lambda m: (m.begin, m.end, m.after))
+
+
+def _code(node: ast.AST) -> Iterator[Any]:
+    """The statements and expressions that may be changed: no annotations, messages or decorators."""
+    if isinstance(node, (ast.stmt, ast.expr)):
+        yield node
+    for name, child in ast.iter_fields(node):
+        if name in {"annotation", "returns", "decorator_list", "bases"}:
+            continue
+        for one in child if isinstance(child, list) else [child]:
+            # What an f-string holds has no positions in Python 3.11.
+            if isinstance(one, ast.AST) and not isinstance(one, (ast.JoinedStr, ast.Raise)):
+                yield from _code(one)
+
+
+def _mistakes(node: Any) -> Iterator[tuple[Any, str]]:
+    """What may go wrong in a node: itself or a part of it, and what stands in its place, as source."""
+    match node:
+        case ast.Compare(ops=ops):
+            for k, op in enumerate(ops):
+                changed = [*ops[:k], _OPERATORS[type(op)](), *ops[k + 1 :]]
+                yield node, f"({ast.unparse(_with(node, ops=changed))})"
+        case ast.BinOp(op=op) | ast.BoolOp(op=op) if type(op) in _OPERATORS:
+            yield node, f"({ast.unparse(_with(node, op=_OPERATORS[type(op)]()))})"
+        case ast.UnaryOp(op=ast.Not() | ast.USub()):
+            yield node, f"({ast.unparse(node.operand)})"
+        case ast.AugAssign(op=op):
+            yield node, "pass"
+            yield node.value, f"0.25 * ({ast.unparse(node.value)})"
+            if type(op) in _OPERATORS:
+                yield node, ast.unparse(_with(node, op=_OPERATORS[type(op)]()))
+        case ast.Constant(value=bool()):
+            yield node, str(not node.value)
+        case ast.Constant(value=int() | float() as value) if value in _NUMBERS:
+            yield node, str(type(value)(_NUMBERS[value]))
+        case ast.Name(id=name) if name in _NAMES:
+            yield node, _NAMES[name]
+        case ast.Attribute(attr=name) if name in _NAMES:
+            yield node, ast.unparse(_with(node, attr=_NAMES[name]))
+        case ast.If(test=ast.Name() | ast.Attribute() | ast.Call() as test):
+            yield test, f"(not {ast.unparse(test)})"
+
+
+def _with(node: Any, **fields: Any) -> Any:
+    changed = copy.copy(node)
+    for name, value in fields.items():
+        setattr(changed, name, value)
+    return changed
+
+
+def _symbol(op: ast.operator) -> str:
+    return ast.unparse(ast.AugAssign(ast.Name("x"), op, ast.Name("y"))).split()[1]
+
+
+def tests_of(module: str) -> list[str]:
+    """The tests of a module, its own first: those named like it, its folder's, its doctests."""
+    path = Path(module)
+    inside = path.relative_to("src/makewhole").parent
+    folder = ROOT / "tests" / inside
+    own = sorted(folder.glob(f"test_{path.stem.strip('_')}*.py"))
+    others = [] if inside == Path() else [p for p in sorted(folder.glob("test_*.py")) if p not in own]
+    return [module, *(str(p.relative_to(ROOT)) for p in [*own, *others])]
+
+
+class Tree:
+    """A temporary copy of the project, in which one mutant at a time is tested."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in COPIED:
+            here, there = ROOT / name, folder / name
+            if here.is_dir():  # with numba's caches, which go by a file's time
+                shutil.copytree(here, there, ignore=shutil.ignore_patterns("*.pyc"))
+            elif here.exists():
+                shutil.copy2(here, there)
+
+    def passes(self, tests: list[str], *, slow: bool, limit: float | None = None) -> bool:
+        """Whether the tests pass; a run that takes longer than `limit` does not."""
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-cov"]
+        command += ["-m", "slow" if slow else "not slow", *tests]
+        path = f"{self.folder / 'src'}{os.pathsep}{self.folder / 'tests'}"
+        # No bytecode: it goes by whole seconds, and mutants come faster.
+        environment = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
+        process = subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=os.environ | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            said, _ = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return False
+        if process.returncode in (3, 4):  # pytest itself went wrong, or was called wrongly
+            raise RuntimeError(said)
+        return process.returncode in (0, 5)  # 5: none of them is slow
+
+    def survives(self, mutant: Mutant, tests: list[str], limit: float, *, slow: bool) -> bool:
+        """Whether no test notices the mutant."""
+        target = self.folder / mutant.module
+        original, stat = target.read_bytes(), target.stat()
+        target.write_bytes(mutant.apply(original))
+        try:
+            quickly = self.passes(tests, slow=False, limit=limit)
+            return quickly and (not slow or self.passes(tests, slow=True, limit=10 * limit))
+        finally:
+            target.write_bytes(original)
+            os.utime(target, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def test_all(chosen: list[Mutant], tests: dict[str, list[str]], jobs: int, *, slow: bool) -> list[bool]:
+    """Which of the mutants survive, in their order; says so as it goes."""
+    with tempfile.TemporaryDirectory() as temporary:
+        trees: queue.Queue[Tree] = queue.Queue()
+        for k in range(jobs):
+            trees.put(Tree(Path(temporary) / str(k)))
+        limits = {module: _limit(trees, module, tests[module]) for module in tests}
+
+        def survives(mutant: Mutant) -> bool:
+            tree = trees.get()
+            try:
+                alive = tree.survives(mutant, tests[mutant.module], limits[mutant.module], slow=slow)
+            finally:
+                trees.put(tree)
+            print(f"{'SURVIVED' if alive else 'killed  '} {_shown(mutant)}", flush=True)
+            return alive
+
+        with ThreadPoolExecutor(jobs) as pool:
+            return list(pool.map(survives, chosen))
+
+
+def _limit(trees: queue.Queue[Tree], module: str, tests: list[str]) -> float:
+    """Run the tests of the module as it is: they must pass. A mutant may take five times as long."""
+    tree = trees.get()
+    began = time.monotonic()
+    if not tree.passes(tests, slow=False):
+        raise RuntimeError(f"the tests of {module} fail as it is; mend that first: {' '.join(tests)}")
+    trees.put(tree)
+    return 20 + 5 * (time.monotonic() - began)
+
+
+def _shown(mutant: Mutant) -> str:
+    before, after = (" ".join(text.split()) for text in (mutant.before, mutant.after))
+    return f"{mutant.module}:{mutant.line}  {before}  ->  {after}"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    add = parser.add_argument
+    add("--module", action="append", metavar="PATH", help="a module or a folder; several times for several")
+    add("--tests", nargs="+", metavar="PATH", help="the tests to run (default: those of the module's folder)")
+    add("--sample", type=int, metavar="N", help="so many mutants, drawn at random (default: all)")
+    add("--seed", type=int, default=0, help="of the draw (default 0)")
+    add("--jobs", type=int, default=2, help="how many at once (default 2)")
+    add("--slow", action="store_true", help="ask the slow tests, too, about those that survive the others")
+    add("--report", type=Path, default=Path("out/mutants.json"), help="where (default out/mutants.json)")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Test mutants, print those that survive, and write a report; exits 0 whatever survives."""
+    arguments = _arguments()
+    modules = []
+    for name in arguments.module or FOLDERS:
+        path = (ROOT / name).resolve()
+        found = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+        modules += [str(one.relative_to(ROOT)) for one in found]
+    chosen = [mutant for name in modules for mutant in mutants(name, (ROOT / name).read_bytes())]
+    if arguments.sample is not None and arguments.sample < len(chosen):
+        drawn = random.Random(arguments.seed).sample(range(len(chosen)), arguments.sample)  # noqa: S311 - no secret
+        chosen = [chosen[k] for k in sorted(drawn)]
+    tests = {name: arguments.tests or tests_of(name) for name in dict.fromkeys(m.module for m in chosen)}
+    alive = test_all(chosen, tests, arguments.jobs, slow=arguments.slow)
+    killed = len(chosen) - sum(alive)
+    print(f"\n{killed} of {len(chosen)} mutants killed ({killed / max(1, len(chosen)):.0%})")
+    for mutant in (mutant for mutant, survived in zip(chosen, alive, strict=True) if survived):
+        print(f"survived: {_shown(mutant)}")
+    rows = [m._asdict() | {"survived": survived} for m, survived in zip(chosen, alive, strict=True)]
+    arguments.report.parent.mkdir(parents=True, exist_ok=True)
+    report = {"killed": killed, "mutants": len(chosen), "seed": arguments.seed, "tests": tests, "all": rows}
+    arguments.report.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
