@@ -144,13 +144,18 @@ def test_every_public_name_is_there_and_documented_with_an_example() -> None:
     records = {
         "AuditReport",
         "BacktestResult",
+        "Bet",
         "Certificate",
+        "Change",
         "Correction",
+        "Opening",
+        "Payments",
         "Plan",
         "Proposal",
         "Record",
+        "Settlement",
         "Statement",
     }
-    refusals = {"ConservationError", "ForecastClosed", "Refusal", "StakeRefused", "UnknownForecast"}
+    refusals = {n for n in mw.__all__ if isinstance(t := getattr(mw, n), type) and issubclass(t, Exception)}
     functions = {n for n in mw.__all__ if callable(getattr(mw, n))}
     assert functions - set(examples) <= records | refusals

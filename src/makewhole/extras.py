@@ -20,6 +20,7 @@ def need(module: str, extra: str) -> Any:
         library = module.partition(".")[0]
         if error.name not in (library, module):
             raise  # it is there, and lacks something itself
+        known = "scikit-learn" if library == "sklearn" else library
         raise ModuleNotFoundError(
-            f"{library} is needed: pip install 'makewhole[{extra}]'", name=library
+            f"{known} is needed: pip install 'makewhole[{extra}]'", name=library
         ) from None

@@ -259,10 +259,8 @@ def test_an_interrupted_study_keeps_and_marks_what_it_has(tmp_path: Path) -> Non
     command += ["--rounds", "2000", "--cautious", "0.3", "--correction", "swap", "--out", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        deadline = time.monotonic() + 300
         while len(list((tmp_path / ".cache").rglob("output.pkl"))) < 6:
             assert process.poll() is None, process.communicate()
-            assert time.monotonic() < deadline, "it should have done six runs by now"
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)  # ten thousand runs are far from done
         out, err = process.communicate(timeout=300)

@@ -137,7 +137,7 @@ class InsuredForecaster:
     0
     >>> payments = f.settle("UA-123", outcome=1)
     >>> round(payments[0], 2), {name: round(paid, 2) for name, paid in payments.by.items()}
-    (7.7, {'customer-7': 7.7})
+    (7.94, {'customer-7': 7.94})
     """
 
     def __init__(
