@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from makewhole import arguments, frames
+from makewhole import arguments, frames, pages
 from makewhole.arguments import Floats
 from makewhole.backtesting.log import CHUNK, Chunk, Columns, Log
 from makewhole.backtesting.player import Player
@@ -28,6 +29,7 @@ from makewhole.insured.book import no_exposure
 from makewhole.insured.certificates import GroupBounds, base_bound, certify, certify_groups
 
 CURVE_POINTS = 2000
+_GROUPS_SHOWN = 20
 
 
 class Curve(NamedTuple):
@@ -83,7 +85,8 @@ class BacktestResult:
         columns = self.curve._asdict() if self.trace is None else self.trace
         return frames.make_frame(columns, backend)
 
-    def __str__(self) -> str:
+    def _rows(self) -> list[tuple[str, str]]:
+        """What it says, as pairs (label, value)."""
         rows = [
             ("correction", repr(self.correction)),
             ("rows", f"{self.rows:,} ({self.missing:,} left out for missing numbers)"),
@@ -98,7 +101,28 @@ class BacktestResult:
         if self.groups:
             name, worst = max(self.groups.items(), key=lambda item: item[1].total_loss)
             rows.append(("groups", f"{len(self.groups):,}; most was lost in {name}: {worst.total_loss:,.6g}"))
-        return "\n".join(f"{name:<20}{value}" for name, value in rows)
+        return rows
+
+    def __str__(self) -> str:
+        return "\n".join(f"{label:<20}{value}" for label, value in self._rows())
+
+    def _repr_html_(self) -> str:
+        worst = sorted(self.groups.items(), key=lambda item: -item[1].total_loss)[:_GROUPS_SHOWN]
+        rows = [
+            (str(name), f"{g.rounds:,}", f"{g.turnover:,.6g}", f"{g.total_loss:,.6g}") for name, g in worst
+        ]
+        head = ("group", "forecasts", "turnover", "total loss")
+        tables = [pages.Table("by group, those that lost most first", head, rows)] if rows else []
+        return pages.fragment("What standing behind these forecasts cost", self._rows(), (), tables)
+
+    def to_html(self, path: str | Path, *, title: str = "backtest") -> None:
+        """Write the result to an HTML file that needs no other file.
+
+        Raises a ValueError if the path does not end in .html (or .htm) or its folder does not exist. A file
+        that is there already is replaced.
+        """
+        pages.check_path(path)
+        pages.write(path, pages.page(title, self._repr_html_()))
 
 
 def backtest(

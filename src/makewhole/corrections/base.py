@@ -323,7 +323,8 @@ class Stepped(BookCorrection):
     def with_memories(self, memories: Mapping[Part, Memory]) -> Self:
         """The same that remembers this."""
         twin = copy.copy(self)
-        twin._values, twin._marks = (part[:] for part in memories[None])
+        values, marks = memories[None]
+        vars(twin).update(_values=values[:], _marks=marks[:])
         return twin
 
     def proposed(self, memory: Memory) -> tuple[Proposal, Memory]:

@@ -125,7 +125,7 @@ class Grouped(BookCorrection):
 
     def _each(self, change: Any) -> Self:
         twin = copy.copy(self)
-        twin.__dict__["correction"] = change(self.correction)
+        vars(twin).update(correction=change(self.correction))
         twin.by_group = {name: change(one) for name, one in self.by_group.items()}
         return twin
 

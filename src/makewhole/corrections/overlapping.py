@@ -129,14 +129,13 @@ class OverlappingReserve(BookCorrection):
     def with_memories(self, memories: Mapping[Part, Memory]) -> Self:
         """The same with these weights."""
         twin = copy.copy(self)
-        twin._weights = dict(memories)
-        twin.__dict__["over"] = copy.deepcopy(self.over)
+        vars(twin).update(_weights=dict(memories), over=copy.deepcopy(self.over))
         return twin
 
     def with_over(self, over: BookCorrection | None) -> Self:
         """The same over a correction that has learned more."""
         twin = copy.deepcopy(self)
-        twin.__dict__["over"] = over
+        vars(twin).update(over=over)
         return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:

@@ -147,11 +147,9 @@ class Reserve(Stepped):
             raise ValueError("a reserve over another correction needs mode='sound', and stakes of both signs")
         if sound and self.rate > 0.5:
             raise ValueError(f"rate must be at most 0.5 in sound mode; got {self.rate!r}")
-        twin = copy.deepcopy(self)
         floor = -self._width_range(terms)[1] if sound else -math.inf
-        twin._values[2] = floor
-        twin._values[0] = max(twin._values[0], floor)
-        return twin
+        lam, rate, _ = self._values
+        return self.with_memories({None: ([max(lam, floor), rate, floor], self._marks)})
 
     def begun(self) -> Self:
         """The same at the start of a new book: what it has learned elsewhere is where this one begins."""
@@ -159,7 +157,7 @@ class Reserve(Stepped):
 
     def _starting_at(self, start: float) -> Self:
         twin = copy.deepcopy(self)
-        twin.__dict__["start"] = arguments.within("the correction's λ", start, -_FAR, _FAR)
+        vars(twin).update(start=arguments.within("the correction's λ", start, -_FAR, _FAR))
         return twin
 
     def resembles(self, other: object) -> bool:
@@ -171,7 +169,7 @@ class Reserve(Stepped):
     def with_memories(self, memories: Mapping[Part, Memory]) -> Self:
         """The same that remembers this; what it is over is copied as it is."""
         twin = super().with_memories(memories)
-        twin.__dict__["over"] = copy.deepcopy(self.over)
+        vars(twin).update(over=copy.deepcopy(self.over))
         return twin
 
     def read_part(self, part: Part, state: Any) -> Memory:
@@ -183,7 +181,7 @@ class Reserve(Stepped):
     def with_over(self, over: BookCorrection | None) -> Self:
         """The same over a correction that has learned more."""
         twin = copy.deepcopy(self)
-        twin.__dict__["over"] = over
+        vars(twin).update(over=over)
         return twin
 
     def __eq__(self, other: object) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+from makewhole import pages
 from makewhole.corrections import Certificate
 from makewhole.insured.monitor import Interval
 
 # So many groups are shown.
 _MOST = 20
+_GROUP_HEAD = ("group", "settled", "total loss", "at most")
 
 
 class GroupStatements(Mapping[str | int, "Statement"]):
@@ -45,7 +48,7 @@ class GroupStatements(Mapping[str | int, "Statement"]):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Where a forecaster stands. `str()` of it is a table.
+    """What has happened in a book so far, and what can happen at worst. `print` shows it as a table.
 
     `total_loss` is what the agents have received on balance, `mean_loss` that per settled forecast, both in
     the stakes' unit; `turnover` is the gross stake settled; `open_exposure` is the most that all open bets
@@ -84,16 +87,17 @@ class Statement:
         bound = self.certificate.bound
         return None if not bound else self.total_loss / bound
 
-    def _interval(self) -> str:
-        if self.mean_loss_interval is None:
-            return ""
-        low, high = self.mean_loss_interval
-        return f"[{low:,.6g}, {high:,.6g}] at all times" + ("; ALARM: it is losing" if self.alarm else "")
-
-    def __str__(self) -> str:
+    def _rows(self) -> list[tuple[str, str]]:
+        """What it says, as pairs (label, value)."""
+        used = "" if self.capital_used is None else f"{max(0.0, self.capital_used):.1%}"
+        interval = ""
+        if self.mean_loss_interval is not None:
+            low, high = self.mean_loss_interval
+            interval = f"[{low:,.6g}, {high:,.6g}] at all times"
+            interval += "; ALARM: it is losing" if self.alarm else ""
         rows = [
             ("can lose at most", str(self.certificate)),
-            ("of that lost", "" if self.capital_used is None else f"{max(0.0, self.capital_used):.1%}"),
+            ("of that lost", used),
             ("correction", self.correction),
             ("cap per forecast", f"{self.max_stake:,.6g}"),
             ("forecasts settled", f"{self.rounds:,}"),
@@ -103,22 +107,43 @@ class Statement:
             ("turnover", f"{self.turnover:,.6g}"),
             ("total loss", f"{self.total_loss:,.6g}"),
             ("mean loss", f"{self.mean_loss:,.6g}"),
-            ("with 95 % in", self._interval()),
+            ("with 95 % in", interval),
             ("open exposure", f"{self.open_exposure:,.6g}"),
         ]
-        lines = [f"{name:<20}{value}" for name, value in rows if value]
-        return "\n".join([*lines, *(f"note: {n}" for n in self.notes), *self._by_group()])
+        return [(label, value) for label, value in rows if value]
 
-    def _by_group(self) -> list[str]:
-        """A line for every group, those that lost most first."""
-        if not self.groups:
-            return []
+    def _group_rows(self) -> list[tuple[str, str, str, str]]:
+        """A row for every group, those that lost most first: name, forecasts settled, total loss, bound."""
         worst = sorted(self.groups.items(), key=lambda item: -item[1].total_loss)
-        lines = [f"{'group':<20}{'settled':>10}{'total loss':>14}{'at most':>14}"]
+        rows = []
         for name, s in worst[:_MOST]:
             bound = "no bound" if s.certificate.bound is None else f"{s.certificate.bound:,.6g}"
             alarm = "  ALARM" if s.alarm else ""
-            lines.append(f"{name!s:<20}{s.rounds:>10,}{s.total_loss:>14,.6g}{bound:>14}{alarm}")
-        if len(worst) > _MOST:
-            lines.append(f"and {len(worst) - _MOST:,} groups more")
-        return lines
+            rows.append((str(name), f"{s.rounds:,}", f"{s.total_loss:,.6g}", f"{bound}{alarm}"))
+        return rows
+
+    def _more_groups(self) -> list[str]:
+        return [f"and {len(self.groups) - _MOST:,} groups more"] if len(self.groups) > _MOST else []
+
+    def __str__(self) -> str:
+        lines = [f"{label:<20}{value}" for label, value in self._rows()]
+        lines += [f"note: {note}" for note in self.notes]
+        if self.groups:
+            rows = [_GROUP_HEAD, *self._group_rows()]
+            lines += [f"{name:<20}{settled:>10}{lost:>14}{bound:>14}" for name, settled, lost, bound in rows]
+        return "\n".join([*lines, *self._more_groups()])
+
+    def _repr_html_(self) -> str:
+        rows = self._group_rows() if self.groups else []
+        tables = [pages.Table("by group, those that lost most first", _GROUP_HEAD, rows)] if rows else []
+        notes = [*self._more_groups(), *(f"note: {note}" for note in self.notes)]
+        return pages.fragment("An insured forecaster's statement", self._rows(), notes, tables)
+
+    def to_html(self, path: str | Path, *, title: str = "statement of an insured forecaster") -> None:
+        """Write the statement to an HTML file that needs no other file.
+
+        Raises a ValueError if the path does not end in .html (or .htm) or its folder does not exist. A file
+        that is there already is replaced.
+        """
+        pages.check_path(path)
+        pages.write(path, pages.page(title, self._repr_html_()))
