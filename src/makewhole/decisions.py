@@ -98,7 +98,7 @@ _SETTERS = tuple(
 )
 
 
-def binary_forecast(mu: float, c: float, id_: str | int, one_sided: bool) -> Forecast:
+def binary_forecast(mu: float, c: float, id_: str | int | None, one_sided: bool) -> Forecast:
     """A binary `Forecast` of numbers that are known to be valid, in half the time."""
     made = object.__new__(Forecast)
     set_mu, set_c, set_id, set_classes, set_one_sided, set_simplex = _SETTERS

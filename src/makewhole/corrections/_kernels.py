@@ -160,10 +160,10 @@ def cell_of(low: float, step: float, per_unit: float, cells: int, x: float) -> i
         cell = cells - 1
     else:
         cell = int(place)
-    # The multiplication may round across an edge; the edges decide.
-    if cell > 0 and x < edge(low, step, cell):
+    # The multiplication may round across an edge; the edges decide (written out: a call costs as much).
+    if cell > 0 and x < low + step * cell:
         return cell - 1
-    if cell < cells - 1 and x >= edge(low, step, cell + 1):
+    if cell < cells - 1 and x >= low + step * (cell + 1):
         return cell + 1
     return cell
 

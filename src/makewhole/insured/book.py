@@ -9,7 +9,7 @@ import numpy as np
 from makewhole import arguments
 from makewhole.corrections import Proposal
 from makewhole.corrections.names import Name
-from makewhole.decisions import Forecast
+from makewhole.decisions import Forecast, binary_forecast
 from makewhole.insured.refusals import StakeRefused
 
 # Names a forecast or a bettor: any text or whole number.
@@ -74,10 +74,10 @@ class OpenForecast(NamedTuple):
         return tuple.__new__(OpenForecast, (forecast, number, x, said, lines, groups, *changed))
 
 
-def published(lines: tuple[Line, ...], id_: Id, classes: int | None, one_sided: bool) -> Forecast:
+def published(lines: tuple[Line, ...], id_: Id | None, classes: int | None, one_sided: bool) -> Forecast:
     """The forecast that these lines make up."""
     if classes is None:
-        return Forecast(lines[0].mu, lines[0].c, id_, None, one_sided)
+        return binary_forecast(lines[0].mu, lines[0].c, id_, one_sided)
     mu, c = np.array([line.mu for line in lines]), np.array([line.c for line in lines])
     sums_to_one = abs(float(mu.sum()) - 1.0) <= arguments.SUM_TOLERANCE  # clipped, it need not
     return Forecast(mu, c, id_, classes, one_sided, simplex=sums_to_one)

@@ -13,7 +13,6 @@ from makewhole import arguments
 from makewhole.corrections import BookCorrection, Certificate, Proposal, Terms
 from makewhole.corrections._kernels import Rules, balance, publish, refine
 from makewhole.corrections.names import Name, read_name, read_names
-from makewhole.decisions import binary_forecast
 from makewhole.forecasters import Said
 from makewhole.insured.book import (
     Exposure,
@@ -152,10 +151,7 @@ class Bookkeeping:
             if get(("open", id_)) is not None:
                 raise ForecastOpen(f"a forecast with the id {id_!r} is open: settle or void it first")
         lines = self.quote(get, patch, said, groups)
-        if self.classes is None:
-            forecast = binary_forecast(lines[0][0], lines[0][1], id_, self.one_sided)
-        else:
-            forecast = published(lines, id_, self.classes, self.one_sided)
+        forecast = published(lines, id_, self.classes, self.one_sided)
         room, zero = None, self.zero
         count, at_risk = get(STANDING)
         patch[STANDING] = tuple.__new__(Standing, (count + 1, at_risk))

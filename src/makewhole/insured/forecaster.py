@@ -218,8 +218,7 @@ class InsuredForecaster:
         """What `forecast` would publish now, without opening anything: no stake can be placed on it."""
         said = ask(self.base, self.classes, self.c_range, x, mu, c_hat)
         lines = self._books.quote(self._state.get, {}, said, self._books.named(groups))
-        quoted = published(lines, 0, self.classes, self.one_sided)
-        return Forecast(quoted.mu, quoted.c, None, quoted.classes, quoted.one_sided, quoted.simplex)
+        return published(lines, None, self.classes, self.one_sided)
 
     def stake(self, forecast: Forecast | AnyId, stake: Any, *, by: AnyId | None = None) -> int:
         """Place a bet; returns its place among the payments. Over the cap it is refused whole.
