@@ -325,9 +325,20 @@ def test_signals_at_random_times_tear_nothing_and_a_retry_learns_nothing_twice()
             armed = False  # once, so that the handling itself is not interrupted
             raise Stop
 
+    def settled(t: int) -> str:
+        nonlocal armed
+        try:
+            armed = True
+            f.settle(t, t % 2)
+            return "settled"
+        except mw.UnknownForecast:  # it took effect before it rang
+            return "closed"
+        finally:
+            armed = False
+
     before = signal.signal(signal.SIGALRM, ring)
     f = mw.InsuredForecaster(None, mw.Reserve(0.05), mode="sound", max_stake=1)
-    draw, rounds, rung, late = np.random.default_rng(0), 1500, 0, 0
+    draw, rounds, rung, ends = np.random.default_rng(0), 1500, 0, set[str]()
     try:
         for t in range(rounds):
             f.forecast(mu=0.5, id=t)
@@ -335,21 +346,15 @@ def test_signals_at_random_times_tear_nothing_and_a_retry_learns_nothing_twice()
             while True:
                 signal.setitimer(signal.ITIMER_REAL, float(draw.uniform(1e-6, 3e-5)))
                 try:
-                    armed = True
-                    f.settle(t, t % 2)
-                    armed = False
+                    ends.add(settled(t))
                     break
                 except Stop:
                     rung += 1
-                except (mw.ForecastClosed, mw.UnknownForecast):  # it took effect before it rang
-                    late += 1
-                    break
-                finally:
-                    armed = False
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert rung > 50
+    assert "settled" in ends
     statement = f.statement()
     assert (statement.rounds, statement.bets, statement.open) == (rounds, rounds, 0)
     again = mw.InsuredForecaster(None, mw.Reserve(0.05), mode="sound", max_stake=1)

@@ -112,8 +112,8 @@ BAD_CALLS: list[tuple[str, Callable[[mw.InsuredForecaster, mw.Forecast], Any], t
     ("half outcome", lambda f, q: f.settle(q, 0.5), ValueError, "outcome must be 0 or 1"),
     ("no outcome", lambda f, q: f.settle(q, None), TypeError, "outcome must be a number"),
     ("bad outcome, good stake", lambda f, q: f.settle(q, 3, stake=1), ValueError, "outcome must be 0 or 1"),
-    ("unknown id", lambda f, q: f.settle(99, 1), mw.UnknownForecast, "no such forecast"),
-    ("negative id", lambda f, q: f.settle(-1, 1), mw.UnknownForecast, "no such forecast"),
+    ("unknown id", lambda f, q: f.settle(99, 1), mw.UnknownForecast, "no open forecast has the id 99"),
+    ("negative id", lambda f, q: f.settle(-1, 1), mw.UnknownForecast, "no open forecast has the id -1"),
     (
         "someone else's",
         lambda f, q: f.stake(mw.Forecast(0.9, 0.0, id=q.id), 1),

@@ -496,7 +496,7 @@ class InsuredForecaster:
             raise ForecastClosed(f"forecast {given} was settled or voided before")
         if open_ is None and isinstance(given, str) and given is not forecast:
             raise ForecastClosed(f"forecast {given!r} is not open here: it was settled or voided before")
-        if isinstance(given, str):
+        if open_ is None and type(given) in (int, str):
             raise UnknownForecast(
                 f"no open forecast has the id {given!r}: it was settled or voided before, or never made here"
             )
