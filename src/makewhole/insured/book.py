@@ -1,4 +1,4 @@
-"""An entry in a forecaster's book: a forecast that awaits its outcome, and what it may cost."""
+"""An open forecast, the stakes on it, and what open forecasts can lose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pure side of a forecaster: what each call changes, computed from its state, written into a patch."""
+"""What each call of a forecaster changes, computed from its state without changing it."""
 
 from __future__ import annotations
 

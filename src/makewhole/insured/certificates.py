@@ -1,4 +1,4 @@
-"""What a book can lose at worst: the bounds of its corrections put together."""
+"""Certificates: what a book can lose at worst, from the bounds of its corrections."""
 
 from __future__ import annotations
 

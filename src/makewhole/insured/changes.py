@@ -1,4 +1,4 @@
-"""What a call would change, as a value: computed first, made true in one step."""
+"""Changes as values: what a forecast, a stake, a settlement or a void would change, before it does."""
 
 from __future__ import annotations
 

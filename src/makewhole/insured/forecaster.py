@@ -69,53 +69,58 @@ _SETTINGS = ("mode", "max_stake", "c_range", "one_sided", "classes", "max_exposu
 
 
 class InsuredForecaster:
-    """A forecaster that takes fair bets on what it says, and adapts so that they balance.
+    """A forecaster that takes bets on its own forecasts, and adapts its price so that they balance.
 
-    It publishes μ = μ̂ and c = ĉ + λ: the base says μ̂ and ĉ, the correction λ. Whoever stakes b on a
-    forecast receives b·(y − μ) − |b|·c when it is settled. Outcomes may come late and in any order; each is
-    credited to the λ its forecast was made with.
+    A forecast is a probability μ and a half-width c. Whoever stakes b on it receives b·(y − μ) − |b|·c when
+    the outcome y is known. The base, a model of yours, says μ̂ and ĉ; the correction says λ; the forecaster
+    publishes μ = μ̂ and c = ĉ + λ, takes stakes, pays them, and teaches the base and the correction what
+    happened. Outcomes may come late and in any order: each is credited to the λ that its forecast was made
+    with.
 
-    In `exact` mode c may be negative: then someone who stakes both b and −b earns 2|b||c| for nothing (the
-    statement counts such forecasts). One-sided, c is 0 and everything
-    goes into μ, the ask. With K classes each class is a binary bet of its own, with a correction and a
-    cap of its own; there a negative c is published as 0, so that the books balance in the agents' favour
-    only up to there.
+    What to know before using it:
 
-    A book that nobody trades on is balanced, too: where c is so wide that nobody stakes, nothing is learned
-    and nothing changes. The statement says so when it goes on for long.
+    - In exact mode c may be negative. Someone who then stakes both b and −b earns 2|b||c| without risk; the
+      statement counts such forecasts.
+    - Where c is so wide that nobody stakes, nothing is learned and c stays as it is. The statement says so
+      after 100 forecasts without a stake.
+    - With `one_sided`, c is 0 and the correction moves μ itself: μ is then the price of a bet that pays 1.
+    - With K classes, each class is a binary bet with a correction and a cap of its own. A negative c is
+      published as 0, so the bets need not balance; the forecaster may win.
+    - It belongs to one thread at a time.
 
-    It belongs to one thread at a time. Every call computes first and then changes everything in one step, so
-    when a call raises, nothing has changed. Two exceptions: a `TeachingError` says that the forecast was
-    settled and only the base failed to learn from it; and an interrupt (Ctrl-C) may be raised just after the
-    step. A retry then says that the forecast is closed.
+    Every call computes what it will change and then changes everything in one step. So a call that raises has
+    changed nothing, with two exceptions. `TeachingError` says that a forecast was settled and only the base
+    failed to learn from it. An interrupt (Ctrl-C) may be raised just after the step; a retry then says that
+    the forecast is closed.
 
-    A store that writes to disk can stand between computing and changing: `plan_forecast`, `plan_stake`,
-    `plan_settle` and `plan_void` return a `Change`; `apply(change)` makes it true and returns what undoes it.
+    To store changes before they take effect, use the same calls in two steps: `plan_forecast`, `plan_stake`,
+    `plan_settle` and `plan_void` return a change as a value; `apply(change)` makes it true and returns the
+    change that undoes it.
 
     Parameters
     ----------
     base
-        A base learner, a river or scikit-learn classifier, a callable; or None, and every forecast is
-        given its probability: `f.forecast(mu=0.3)`.
+        The model: a river or scikit-learn classifier, a callable, or an object with `predict` and `learn`.
+        None if you give every forecast its probability: `f.forecast(mu=0.3)`.
     correction
-        By default `StandardRegret(rate=0.1)`. It is copied, not shared. The swap corrections answer a
-        single outcome at once and in full: on a book with few stakes that may price everybody out.
+        How λ is adapted; a copy is used. `StandardRegret(rate=0.1)` by default. The swap corrections answer a
+        single outcome in full: on a book with few stakes, one bet may make c too wide for everybody.
     mode
-        "exact": c is whatever balances the books. "sound": honest intervals, c in [0, ½] and [μ − c, μ + c]
-        inside [0, 1]; with a `Reserve` the total loss is bounded for ever.
+        "exact": c is whatever balances the bets. "sound": c lies in [0, ½] and [μ − c, μ + c] inside [0, 1];
+        with a `Reserve` the total loss is then bounded for ever.
     max_stake
-        M, the cap on the gross stake Σ|b| of one forecast (of one class).
+        M, the cap on the sum of the sizes of all stakes on one forecast (with classes, on one class).
     c_range
-        Where the base's ĉ is kept.
+        The base's ĉ is kept in this range.
     one_sided
-        Take only stakes >= 0: the event is never good news.
+        Take only stakes >= 0, as for an event that nobody wants to happen.
     max_exposure
-        The most that all open bets together may be able to lose, class by class; a stake that goes beyond, or
-        beyond what the certificate leaves, is refused.
+        The most that all open bets together may be able to lose. A stake beyond it, or beyond what the
+        certificate leaves, is refused.
     capital
-        The solvency guard: c is widened so that, come what may, no more than this is ever lost.
+        The most that may ever be lost: c is widened as far as needed. For sound mode, or one-sided.
     classes
-        None for a binary event, else K; outcomes are then 0 … K−1 and stakes arrays of K numbers.
+        None for a binary event, else K. Outcomes are then 0 … K−1, and stakes are arrays of K numbers.
 
     Examples
     --------

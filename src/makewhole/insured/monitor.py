@@ -1,4 +1,4 @@
-"""Losing, or just unlucky: a confidence sequence for the mean loss, valid at every moment at once."""
+"""A confidence sequence for the mean loss: it tells losing from bad luck, however often one looks."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ class Watched(NamedTuple):
 
 
 class LossMonitor:
-    """A confidence sequence for the mean of bounded losses: look as often as you like.
+    """A confidence sequence for the mean of bounded losses; it may be looked at after every loss.
 
-    An ordinary interval is right at one moment chosen beforehand; whoever looks after every forecast and
-    stops at the first alarm will be fooled sooner or later. This one covers the mean of the conditional
+    An ordinary confidence interval holds at one moment that is chosen beforehand. Looked at after every
+    forecast, it will exclude the truth sooner or later. This one covers the mean of the conditional
     expectations of all losses so far, at every moment at once, with probability 1 − alpha, whatever the
-    dependence between them. It is an empirical-Bernstein bound: its width goes with the losses' own
-    deviation, not with their range.
+    dependence between the losses. It is an empirical-Bernstein bound: its width depends on how much the
+    losses vary, not on their range.
 
     Parameters
     ----------

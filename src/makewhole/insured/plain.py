@@ -1,4 +1,4 @@
-"""The commonest book, in fewer steps: one binary line, no groups, no cap on exposure, no capital."""
+"""A faster version of the bookkeeping for the simplest book: binary, no groups, no cap on exposure."""
 
 from __future__ import annotations
 

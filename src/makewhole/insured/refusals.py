@@ -1,4 +1,4 @@
-"""What an insured forecaster refuses, and the one error that must never happen."""
+"""The exceptions of an insured forecaster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A forecaster's state as plain data, and back, every number checked: a file may have come from anywhere."""
+"""A forecaster's state as plain data, and back. Every number is checked: a file may come from anywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has been settled so far: counts, sums, and a watch on the mean loss."""
+"""Running totals of a book: counts, sums, and what the confidence sequence of the mean loss needs."""
 
 from __future__ import annotations
 
