@@ -357,3 +357,14 @@ def test_groups_of_any_kind_of_column_work() -> None:
 def test_bad_group_columns_are_named(options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         mw.backtest(log_of(10), **options)
+
+
+def test_the_old_spelling_of_overlapping_groups_works_and_names_the_new_one() -> None:
+    with pytest.warns(DeprecationWarning, match=r"write OverlappingReserve\(rate\)"):
+        old = mw.Reserve(0.2, overlapping=True)
+    assert old == mw.OverlappingReserve(0.2)
+    with (
+        pytest.warns(DeprecationWarning),
+        pytest.raises(ValueError, match="start must be 0 with overlapping"),
+    ):
+        mw.Reserve(0.2, 0.1, overlapping=True)
