@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import makewhole as mw
+from makewhole import frames
 from makewhole.backtesting import log as logs
 from makewhole.corrections.base import Stepped
 
@@ -371,3 +372,14 @@ def test_progress_is_reported_to_the_end() -> None:
 def test_ours_are_compiled() -> None:
     assert all(isinstance(make(), Stepped) for make in CORRECTIONS)
     assert copy.deepcopy(CORRECTIONS[4]()) == CORRECTIONS[4]()
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_what_goes_in_as_one_kind_of_frame_comes_out_as_the_same(backend: str) -> None:
+    log = frames.make_frame({"mu": [0.5, 0.5], "y": [1, 0], "stake": [1.0, 1.0]}, backend)
+    for trace in (False, True):
+        out = mw.backtest(log, correction=mw.NoCorrection(), trace=trace).to_frame()
+        assert type(out) is type(log)
+    assert type(mw.backtest(log, correction=mw.NoCorrection()).to_frame("polars")).__module__.startswith(
+        "polars"
+    )

@@ -364,7 +364,7 @@ def test_the_old_spelling_of_overlapping_groups_works_and_names_the_new_one() ->
         old = mw.Reserve(0.2, overlapping=True)
     assert old == mw.OverlappingReserve(0.2)
     with (
-        pytest.warns(DeprecationWarning),
+        pytest.warns(DeprecationWarning, match="is deprecated"),
         pytest.raises(ValueError, match="start must be 0 with overlapping"),
     ):
         mw.Reserve(0.2, 0.1, overlapping=True)

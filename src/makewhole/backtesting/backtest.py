@@ -74,6 +74,7 @@ class BacktestResult:
     trace: dict[str, Floats] | None = field(repr=False, default=None)
     groups: dict[Name, GroupResult] = field(repr=False, default_factory=dict)
     certificate: Certificate | None = None
+    backend: str | None = field(repr=False, default=None)
 
     @property
     def mean_loss(self) -> float:
@@ -81,9 +82,12 @@ class BacktestResult:
         return self.total_loss / self.rounds if self.rounds else 0.0
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """The trace, if there is one, else the curve, as a frame."""
+        """The trace, if there is one, else the curve, as a frame.
+
+        `backend` is "polars", "pandas" or "pyarrow"; by default that of the log.
+        """
         columns = self.curve._asdict() if self.trace is None else self.trace
-        return frames.make_frame(columns, backend)
+        return frames.make_frame(columns, backend or self.backend)
 
     def _rows(self) -> list[tuple[str, str]]:
         """What it says, as pairs (label, value)."""
@@ -214,7 +218,7 @@ def backtest(
         run.step(chunk)
         if progress is not None:
             progress(min(chunk.stop, log.rows), log.rows)
-    return run.result(log, _certificate(rule, log.group_names, terms))
+    return run.result(log, _certificate(rule, log.group_names, terms), frames.backend_of(columns))
 
 
 def _certificate(rule: BookCorrection, groups: list[Name], terms: Terms) -> Certificate:
@@ -342,7 +346,7 @@ class _Run:
             b, y = chunk.stake, chunk.columns.outcome[which]
             trace["payment"][chunk.rows] = b * (y - mu[which]) - np.abs(b) * c[which]
 
-    def result(self, log: Log, certificate: Certificate) -> BacktestResult:
+    def result(self, log: Log, certificate: Certificate, backend: str | None) -> BacktestResult:
         for player in self.players:
             player.finish()
         if self.rounds and not np.isin(self.rounds, self.moments):  # rows were left out: the end is elsewhere
@@ -362,6 +366,7 @@ class _Run:
             curve=curve,
             trace=self.trace,
             certificate=certificate,
+            backend=backend,
             groups={
                 name: GroupResult(int(n), float(turned), float(lost), float(c / n) if n else 0.0)
                 for name, n, turned, lost, c in zip(log.group_names, *self.by_group, strict=True)
