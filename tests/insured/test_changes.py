@@ -3,6 +3,7 @@
 import copy
 import functools
 import json
+import pickle
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -582,3 +583,11 @@ def test_settings_cannot_be_changed_after_the_fact() -> None:
     for name in ("observe", "propose", "_observe"):
         with pytest.raises(AttributeError, match=f"{name} cannot be replaced"):
             setattr(reserve, name, lambda *_: None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_copies_go_on_as_the_original_does(kind: str) -> None:
+    f = played(insured(kind), 12, 5)
+    copies = [copy.deepcopy(f), pickle.loads(pickle.dumps(f))]  # noqa: S301 - our own bytes
+    expected = state(played(f, 8, 6))
+    assert [state(played(twin, 8, 6)) for twin in copies] == [expected] * 2

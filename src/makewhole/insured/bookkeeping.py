@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -101,7 +100,7 @@ class Bookkeeping:
         self.zero = self.nothing_open.staked
         self.composed = self.one.over is not None
         self.keys: list[list[Key]] = [[("memory", k, None)] for k in range(len(rules))]
-        self.serial = itertools.count(1)
+        self.serial = 0  # the number of the last change that was computed
         self.dead = 0  # how many keys may have gone since the state was last swept
         several = self.classes is not None or self.grouped or self.composed
         self.plain = not several and not self.capped and self.capital is None
@@ -140,7 +139,7 @@ class Bookkeeping:
         self, get: Get, patch: Patch, x: Any, said: Said, groups: tuple[Name, ...], id_: Any
     ) -> OpenForecast:
         """Publish a forecast for features `x`, of which the base has said this."""
-        serial = next(self.serial)
+        serial = self.serial = self.serial + 1
         if id_ is None:
             id_ = get(NEXT)
             while get(("open", id_)) is not None:  # somebody's own id
@@ -279,7 +278,7 @@ class Bookkeeping:
         id_, place = open_.forecast.id, open_.bets
         patch["open", id_] = after
         patch["stake", id_, place] = tuple.__new__(Stake, (amounts, name))
-        patch[REVISION] = next(self.serial)
+        patch[REVISION] = self.serial = self.serial + 1
         return place
 
     def close(
@@ -384,7 +383,7 @@ class Bookkeeping:
         patch["open", id_] = None
         for n in range(open_.bets):
             patch["stake", id_, n] = None
-        patch[REVISION] = next(self.serial)
+        patch[REVISION] = self.serial = self.serial + 1
 
     def _lesson(
         self, open_: OpenForecast, y: int, nets: tuple[float, ...], grosses: tuple[float, ...]

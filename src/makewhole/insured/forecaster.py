@@ -6,7 +6,6 @@ x -> base (μ̂, ĉ) -> correction (λ) -> Forecast(μ, c) -> stakes -> outcome 
 from __future__ import annotations
 
 import copy
-import itertools
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self, SupportsIndex
@@ -567,7 +566,7 @@ class InsuredForecaster:
             raise ValueError(f"all classes must have a correction of the same kind; got {rules!r}")
         made._begin(made._books.terms, rules)
         made._state.update(saved.read_items(state["items"], made._books))
-        made._books.serial = itertools.count(1 + max((entry.number for entry in made._entries()), default=0))
+        made._books.serial = max((entry.number for entry in made._entries()), default=0)
         return made
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
@@ -206,8 +205,8 @@ def _open_together(
 ) -> Forecasts:
     """Publish forecasts of one binary line each, all with the same λ."""
     mu, c, origin = publish_many(*said, proposal.lam, books.publishing)
-    first, size = next(books.serial), len(ids)
-    books.serial = itertools.count(first + size)
+    first, size = books.serial + 1, len(ids)
+    books.serial += size
     count, at_risk = get(STANDING)
     rooms = None
     if books.counts_room:
@@ -295,4 +294,5 @@ def close_unstaked(books: Bookkeeping, get: Get, patch: Patch, entries: list[tup
         watched=watched,
     )
     patch[STANDING] = Standing(left, at_risk if left else 0.0)
-    patch[REVISION] = next(books.serial)
+    books.serial += 1
+    patch[REVISION] = books.serial

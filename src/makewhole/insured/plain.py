@@ -45,7 +45,7 @@ class PlainBookkeeping(Bookkeeping):
         if id_ is not None or get(("open", number)) is not None:
             return super().open(get, patch, x, said, groups, id_)
         id_ = number
-        serial = next(self.serial)
+        serial = self.serial = self.serial + 1
         memory = get(_MEMORY)
         proposal, after = self.one.proposed(memory)
         if after is not memory:
@@ -86,7 +86,7 @@ class PlainBookkeeping(Bookkeeping):
         patch["stake", id_, bets] = _new(Stake, (amounts, name))
         count, all_risk = get(STANDING)
         patch[STANDING] = _new(Standing, (count, all_risk + (at_risk - risk)))
-        patch[REVISION] = next(self.serial)
+        patch[REVISION] = self.serial = self.serial + 1
         return bets
 
     def close(
@@ -132,7 +132,7 @@ class PlainBookkeeping(Bookkeeping):
         standing = patch[STANDING] = get(STANDING).left(at_risk)
         if self.counts_room:
             patch[EXPOSURE] = get(EXPOSURE).left(open_, None, standing[0])
-        patch[REVISION] = next(self.serial)
+        patch[REVISION] = self.serial = self.serial + 1
         lesson = _new(Lesson, (x, y, said[0], net / cap, gross / cap)) if self.teaches else None
         results = (_new(LineResult, result),)
         return _new(Settlement, (get(REVISION), patch, id_, y, payments, loss, gross, results, lesson))
