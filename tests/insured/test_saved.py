@@ -159,6 +159,15 @@ def test_somebody_elses_correction_is_loaded_with_its_class(tmp_path: Path) -> N
     assert again.corrections == f.corrections
 
 
+def test_a_saved_reserve_is_not_dropped_for_another_correction(tmp_path: Path) -> None:
+    f = mw.InsuredForecaster(None, mw.Reserve(0.1), mode="sound", max_stake=1)
+    f.save(tmp_path / "book.json")
+    with pytest.raises(ValueError, match="correction must be Reserve, as in the file, or left out"):
+        mw.InsuredForecaster.load(tmp_path / "book.json", correction=mw.NoCorrection)
+    again = mw.InsuredForecaster.load(tmp_path / "book.json", correction=mw.Reserve)
+    assert again.statement().certificate == f.statement().certificate
+
+
 def test_a_forecaster_saved_with_a_base_is_not_loaded_without(tmp_path: Path) -> None:
     mw.InsuredForecaster(lambda x: 0.5, max_stake=1).save(tmp_path / "book.json")
     with pytest.raises(ValueError, match="pass base=: this forecaster was saved with one"):

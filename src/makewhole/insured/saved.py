@@ -96,7 +96,9 @@ def read_rule(state: dict[str, Any], kind: Any) -> Any:
     maker = corrections.by_name(state["type"])
     if maker is None and kind is None:
         raise ValueError(f"pass correction=, the class {state['type']!r}: it is not one of makewhole's")
-    chosen: Any = kind or maker
+    if maker is not None and kind is not None and kind is not maker:
+        raise ValueError(f"correction must be {state['type']}, as in the file, or left out; got {kind!r}")
+    chosen: Any = maker or kind
     return chosen.from_state(state["state"])
 
 
