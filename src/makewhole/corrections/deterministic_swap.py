@@ -41,8 +41,8 @@ class DeterministicSwap(CellCorrection):
     """
 
     name = "deterministic"
-    about = "the same cells, no draw"
-    against = "everyone: at most about 2RM/√T with ⌈√T⌉ cells"
+    about = "a variant of it that draws nothing"
+    against = "everyone: it is at most about 2·R·M/√T"
     why_no_bound = "deterministic swap bounds the mean, not the total (Theorem C)"
     mean_theorem = "our Theorem C"
     variants: ClassVar = {"deterministic swap": {}}

@@ -26,8 +26,8 @@ class NaiveBestResponse(Stepped):
     """
 
     name = "naive"
-    about = "the best constant so far"
-    against = "agents who repeat themselves"
+    about = "the constant that would have balanced the past"
+    against = "bettors who repeat themselves"
     variants: ClassVar = {"naive": {}}
 
     _propose = staticmethod(_kernels.mean_propose)

@@ -23,8 +23,8 @@ class NoCorrection(Stepped):
     """
 
     name = "none"
-    about = "0"
-    against = "nobody in particular"
+    about = "always 0"
+    against = "nobody"
     why_no_bound = "nothing is corrected"
     variants: ClassVar = {"none": {}}
 

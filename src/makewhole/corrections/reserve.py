@@ -51,8 +51,8 @@ class Reserve(Stepped):
     """
 
     name = "reserve"
-    about = "the books themselves, in constant steps"
-    against = "everyone, like 1/T: the *total* is bounded for ever"
+    about = "proportional to the total loss so far"
+    against = "everyone, like 1/T: the *total* loss is bounded for ever"
     mean_theorem = "our Theorem A"
     options = ("rate",)
     settings = ("rate", "start", "over")

@@ -36,8 +36,8 @@ class StandardRegret(Stepped):
     """
 
     name = "standard"
-    about = "online gradient descent"
-    against = "everyone, like 1/√T; its rate decides how soon"
+    about = "online gradient descent, in steps that get smaller"
+    against = "everyone, like 1/√T; the rate decides how soon"
     why_no_bound = "with falling steps the bound on the total grows like √T"
     mean_theorem = "Zinkevich (2003)"
     options = ("rate",)

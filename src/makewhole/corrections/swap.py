@@ -49,8 +49,8 @@ class SwapRegret(CellCorrection):
     """
 
     name = "swap"
-    about = "the paper's Algorithm 3"
-    against = "agents who cannot see the draw; others may win 0.17 of the cap for ever"
+    about = "the paper's Algorithm 3, which draws at random"
+    against = "bettors who cannot see the draw; others can win 0.17·M per forecast for ever"
     why_no_bound = "the paper's swap bounds the mean, in expectation, against agents who cannot see its draw"
     # The second is what the paper's authors used: narrower than the targets, so without its guarantee.
     variants: ClassVar = {"swap": {}, "swap ±0.1": {"cells": 40, "low": -0.1, "high": 0.1}}
