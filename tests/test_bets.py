@@ -106,7 +106,7 @@ def test_scalars_give_floats_and_arrays_broadcast() -> None:
         (dict(stake=np.nan, outcome=1, mu=0.5, c=0), "stake must be finite; got nan"),
         (dict(stake=1, outcome=1, mu=0.5, c=np.inf), "c must be finite; got inf"),
         (dict(stake=1, outcome=2, mu=0.5, c=0), "outcome must be 0 or 1; got 2"),
-        (dict(stake=[1, 2], outcome=[1, 0, 1], mu=0.5, c=0), r"shapes do not fit together: stake \(2,\)"),
+        (dict(stake=[1, 2], outcome=[1, 0, 1], mu=0.5, c=0), r"shapes must broadcast; got stake \(2,\)"),
         (dict(stake=[[1], [2, 3]], outcome=1, mu=0.5, c=0), "rectangular"),
     ],
 )

@@ -66,15 +66,15 @@ class Throws(mw.NoCorrection):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (Forgets, "must go on as the original does"),
-        (LearnsFromNothing, "an outcome of weight 0 must change nothing"),
-        (TakesAnything, "must be a ValueError"),
-        (Aliases, r"state\(\) must be a copy"),
+        (Forgets, "must propose what the original would"),
+        (LearnsFromNothing, "an outcome of weight 0 must not change the state"),
+        (TakesAnything, "observe must raise a ValueError"),
+        (Aliases, r"state\(\) must return a copy"),
         (SaysNan, "must be a finite float; got nan"),
-        (Throws, "bit for bit"),
+        (Throws, "must propose the same λ"),
         (lambda: SaysNumber(), "propose must return a Proposal; got 0.5"),
-        (mw.NaiveBestResponse(), "give a function that makes a fresh one"),
-        (object, "a correction has propose, observe, state and from_state"),
+        (mw.NaiveBestResponse(), "make must be a function that returns a new object"),
+        (object, "a correction must have propose, observe, state and from_state"),
     ],
 )
 def test_corrections_that_do_not_fit_are_told_why(make: Callable[[], Any], message: str) -> None:
@@ -113,7 +113,7 @@ class Underpays:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (Fickle, "asked again, it must say the same"),
+        (Fickle, "called again, it must return the same"),
         (lambda: lambda x: 1.5, r"μ̂ must lie in \[0, 1\]"),
         (SaysInfinity, "ĉ must be finite"),
         (Underpays, "settle must pay"),
@@ -153,10 +153,10 @@ class Acts:
     ("answer", "message"),
     [
         (1.0, "act must return a Decision"),
-        (Decision(None, 2.0), "keep to the cap 1.0"),
+        (Decision(None, 2.0), "a stake must be at most max_stake, 1.0"),
         (Decision(None, float("nan")), "must be finite"),
         (Decision(None, [1.0, 2.0]), r"must have shape \(\)"),
-        (Decision(None, 0.0, (1.0, 2.0, 3.0)), "losses must be one per outcome; got 3"),
+        (Decision(None, 0.0, (1.0, 2.0, 3.0)), "losses must have one number per outcome; got 3"),
     ],
 )
 def test_agents_that_do_not_fit_are_told_why(answer: Any, message: str) -> None:

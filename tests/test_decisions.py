@@ -183,7 +183,7 @@ def test_forecasts_are_frozen_compared_by_value_and_checked() -> None:
         ({"a": (1, 2, 3)}, "2 numbers, one per outcome"),
         ([1, 2], "2 numbers, one per outcome"),
         ({"a": (1, np.nan)}, r"losses\['a'\] must be finite"),
-        (np.zeros((3, 2, 2)), "the forecast has rows"),
+        (np.zeros((3, 2, 2)), "losses must have as many rows as the forecast"),
     ],
 )
 def test_bad_tables_are_named(table: Any, message: str) -> None:
@@ -194,3 +194,17 @@ def test_bad_tables_are_named(table: Any, message: str) -> None:
 def test_an_unknown_rule_is_named() -> None:
     with pytest.raises(ValueError, match="rule must be 'trustful', 'cautious' or 'naive'; got 'bold'"):
         mw.decide(mw.Forecast(0.5), {"a": (0, 1)}, rule="bold")  # type: ignore[arg-type]  # bad on purpose
+
+
+@pytest.mark.parametrize("decision", [mw.insure, lambda f, table: mw.decide(f, table, rule="trustful")])
+def test_a_bare_number_instead_of_a_forecast_is_told_how_to_become_one(decision: Callable[..., Any]) -> None:
+    table = {"use": (2, -10), "skip": (0, 0)}
+    with pytest.raises(TypeError, match=r"forecast must be a Forecast: write mw\.Forecast\(mu=0\.5\)"):
+        decision(0.5, table)
+    with pytest.raises(TypeError, match=r"write mw\.Forecast\(mu=\.\.\.\); got \[0\.5, 0\.2\]"):
+        decision([0.5, 0.2], table)
+
+
+def test_a_class_instead_of_a_correction_is_told_how_to_become_one() -> None:
+    with pytest.raises(TypeError, match=r"must be an object, not a class: write Reserve\(\.\.\.\) instead"):
+        mw.InsuredForecaster(None, mw.Reserve, max_stake=1)  # type: ignore[arg-type]  # the mistake itself

@@ -111,9 +111,9 @@ def test_replay_ends_where_the_data_end() -> None:
     record = mw.play(nature, f, mw.agents.Random(seed=0), rounds=3)
     assert record["mu"].tolist() == [0.2, 0.4, 0.6]
     assert record["outcome"].tolist() == [1, 0, 1]
-    with pytest.raises(ValueError, match="only 3 rounds happened"):
+    with pytest.raises(ValueError, match="rounds must be at most 3, as many as were recorded"):
         nature.reveal()
-    with pytest.raises(ValueError, match="xs must be as many as outcomes, 3; got 1"):
+    with pytest.raises(ValueError, match="xs must have as many rows as outcomes, 3; got 1"):
         mw.Replay([1, 0, 1], xs=[0.2])
 
 

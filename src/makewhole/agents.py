@@ -1,7 +1,8 @@
-"""Decision makers, honest and otherwise.
+"""Agents: decision makers who act on a forecast, and adversaries who bet against the forecaster.
 
-An agent sees a forecast and answers with a `Decision`. What else it may know it is given when it is made:
-a clairvoyant is handed `nature.outcome`, an insider `nature.probability`. Adversaries stake `size`.
+An agent has one method, `act`: it takes a `Forecast` and returns a `Decision`. An agent that knows more than
+the forecast gets a function when it is made: a clairvoyant gets `nature.outcome`, an insider
+`nature.probability`. Adversaries stake `size` per forecast.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from makewhole.decisions import Forecast, Plan, Rule, decide, insure
 
 
 class Decision(NamedTuple):
-    """An action, a stake, and what the action loses under each outcome (None where nothing is at stake)."""
+    """What an agent answers: an action, a stake, and the action's loss under each outcome.
+
+    `losses` is None for an agent that only bets.
+    """
 
     action: Any
     stake: Any
@@ -29,13 +33,13 @@ class Decision(NamedTuple):
 
 
 class _Decides:
-    """Has a loss table, or a function that gives a fresh one for every round."""
+    """An agent with a loss table, or with a function that returns a new table for every round."""
 
     def __init__(self, losses: Any) -> None:
         self.losses = losses
 
     def act(self, forecast: Forecast) -> Decision:
-        """Decide for one forecast."""
+        """Choose an action and a stake for one forecast."""
         table = self.losses() if callable(self.losses) else self.losses
         plan = self._plan(forecast, table)
         return Decision(plan.action, plan.stake, np.asarray(table[plan.action], dtype=np.float64))
@@ -52,7 +56,7 @@ class _ByRule(_Decides):
 
 
 class Trustful(_ByRule):
-    """Takes the least expected loss under μ, and stakes nothing.
+    """Takes the action with the smallest expected loss under μ, and stakes nothing.
 
     Examples
     --------
@@ -65,7 +69,7 @@ class Trustful(_ByRule):
 
 
 class Naive(_ByRule):
-    """Takes the least loss if nothing goes wrong (outcome 0), and stakes nothing.
+    """Takes the action with the smallest loss if nothing goes wrong (outcome 0), and stakes nothing.
 
     Examples
     --------
@@ -78,7 +82,7 @@ class Naive(_ByRule):
 
 
 class Cautious(_ByRule):
-    """Takes the least worst-case loss, and stakes nothing.
+    """Takes the action with the smallest worst-case loss, and stakes nothing.
 
     Examples
     --------
@@ -91,7 +95,14 @@ class Cautious(_ByRule):
 
 
 class Insured(_Decides):
-    """Takes the action with the least certain loss, and the stake that makes it certain.
+    """Takes the action with the smallest worst-case total loss, bets included, and the stake for it.
+
+    Parameters
+    ----------
+    losses
+        A loss table (see `makewhole.insure`), or a function that returns a new one for every round.
+    max_stake
+        The largest stake; None for no limit.
 
     Examples
     --------
@@ -112,14 +123,21 @@ class Insured(_Decides):
 
 
 class Clairvoyant:
-    """Knows the outcome, and bets on it wherever that pays.
+    """Knows the outcome, and bets on it if it wins more than the bet costs.
+
+    Parameters
+    ----------
+    knows
+        A function that returns the outcome of the round, such as `nature.outcome`.
+    size
+        How much it stakes.
 
     Examples
     --------
     >>> import makewhole as mw
     >>> mw.agents.Clairvoyant(knows=lambda: 0).act(mw.Forecast(0.3, 0.1)).stake
     -1.0
-    >>> mw.agents.Clairvoyant(knows=lambda: 0).act(mw.Forecast(0.3, 0.4)).stake  # the spread eats it up
+    >>> mw.agents.Clairvoyant(knows=lambda: 0).act(mw.Forecast(0.3, 0.4)).stake  # would win 0.3, pay 0.4
     0.0
     """
 
@@ -128,14 +146,21 @@ class Clairvoyant:
         self.size = arguments.positive("size", size)
 
     def act(self, forecast: Forecast) -> Decision:
-        """Bet on what will happen."""
+        """Stake `size` on the outcome, or nothing."""
         outcome = self.knows()
         certain = np.arange(forecast.classes) == outcome if forecast.classes else float(outcome)
         return Decision(None, _best_stake(forecast, certain, self.size))
 
 
 class Insider:
-    """Knows the true probability, and bets wherever it lies outside [μ − c, μ + c].
+    """Knows the true probability, and bets if it lies outside [μ − c, μ + c].
+
+    Parameters
+    ----------
+    knows
+        A function that returns the true probability of the round, such as `nature.probability`.
+    size
+        How much it stakes.
 
     Examples
     --------
@@ -149,12 +174,21 @@ class Insider:
         self.size = arguments.positive("size", size)
 
     def act(self, forecast: Forecast) -> Decision:
-        """Bet that the truth is right and the forecast wrong."""
+        """Stake `size` on the side of the true probability, or nothing."""
         return Decision(None, _best_stake(forecast, self.knows(), self.size))
 
 
 class PhaseDoubling:
-    """Pushes the target up, then down, in phases of doubling length: what follow-the-leader cannot bear.
+    """Pushes the correction's target up, then down, in phases whose length doubles.
+
+    `NaiveBestResponse`, which follows the average of the past, loses to it for ever.
+
+    Parameters
+    ----------
+    knows
+        A function that returns the outcome of the round, such as `nature.outcome`.
+    size
+        How much it stakes.
 
     Examples
     --------
@@ -170,14 +204,23 @@ class PhaseDoubling:
         self._round = 0
 
     def act(self, forecast: Forecast) -> Decision:
-        """Bet with the outcome in even phases, against it in odd ones."""
+        """Stake on the outcome in the first, third, … phase, and against it in the others."""
         self._round += 1
         up = self._round.bit_length() % 2 == 1
         return Decision(None, _towards(forecast, up, self.knows(), self.size))
 
 
 class Pusher:
-    """Pushes the target away from λ: down where c is above `middle`, up where it is not.
+    """Pushes the correction's target away from λ: down if c is above `middle`, else up.
+
+    Parameters
+    ----------
+    knows
+        A function that returns the outcome of the round, such as `nature.outcome`.
+    size
+        How much it stakes.
+    middle
+        The c above which it pushes down.
 
     Examples
     --------
@@ -193,17 +236,28 @@ class Pusher:
         self.middle = middle
 
     def act(self, forecast: Forecast) -> Decision:
-        """Bet so that the forecast misses its balance by as much as it can."""
+        """Stake so that the payment is as far from 0 as possible."""
         return Decision(None, _towards(forecast, bool(forecast.c <= self.middle), self.knows(), self.size))
 
 
 class DrawReader:
-    """Reads off the published c which cell was drawn, and uses it: the counterexample to Theorem 1.
+    """Sees in the published c which cell `SwapRegret` drew, and wins: a counterexample to Theorem 1.
 
-    It keeps a copy of the forecaster's correction, without its seed. Let β be the cell that holds +½. While
-    β has fewer than T/8 credits the agent pushes the target down if β was drawn and up otherwise; then up
-    for ever. Against the paper's swap it wins ln 4 / 8 ≈ 0.173 of its stake per forecast, for every number
-    of rounds and cells. (For μ = ½ and ĉ = 0; `size` is the cap.)
+    It keeps a copy of the forecaster's correction, without its seed. Let β be the cell that contains +½, and
+    T the number of rounds. Until β has been credited T/8 times, the agent pushes the target down if β was
+    drawn, and else up; after that, always up. Against the paper's swap it wins ln 4 / 8 ≈ 0.173 of its stake
+    per forecast, for every number of rounds and cells (with μ = ½, ĉ = 0, and stakes of the size of the cap).
+
+    Parameters
+    ----------
+    correction
+        One like the forecaster's; it is copied.
+    rounds
+        T, the number of rounds that will be played.
+    knows
+        A function that returns the outcome of the round, such as `nature.outcome`.
+    size
+        How much it stakes: the forecaster's cap.
 
     Examples
     --------
@@ -225,7 +279,7 @@ class DrawReader:
         self._credits = 0
 
     def act(self, forecast: Forecast) -> Decision:
-        """Look which cell was drawn, and push."""
+        """Find out which cell was drawn, and stake."""
         mine = self.correction
         seen, beta = mine.seen(forecast.c), mine.cell_of(0.5)
         at_beta = seen.cell == beta
@@ -238,7 +292,7 @@ class DrawReader:
 
 
 class Random:
-    """Stakes anything between −size and size, evenly.
+    """Stakes a random number between −size and size (on a one-sided forecast, between 0 and size).
 
     Examples
     --------
@@ -252,20 +306,20 @@ class Random:
         self._draw = np.random.default_rng(seed)
 
     def act(self, forecast: Forecast) -> Decision:
-        """Stake at random."""
+        """Draw a stake."""
         lowest = 0.0 if forecast.one_sided else -self.size
         return Decision(None, arguments.plain(self._draw.uniform(lowest, self.size, np.shape(forecast.mu))))
 
 
 def _towards(forecast: Forecast, up: bool, outcome: int, size: float) -> float:
-    """The stake that makes b·(y − μ) positive, or negative; 0 where that side is not taken."""
+    """Return the stake that makes b·(y − μ) positive (`up`) or negative; 0 if that stake is not accepted."""
     if up == bool(outcome):
         return size
     return 0.0 if forecast.one_sided else -size
 
 
 def _best_stake(forecast: Forecast, truth: Any, size: float) -> Any:
-    """Full size where E[y] lies outside [μ − c, μ + c], on its side; class by class."""
+    """Return ±`size` if the true probability lies outside [μ − c, μ + c], else 0; for each class."""
     edge = np.asarray(truth, dtype=np.float64) - forecast.mu
     stake = np.where(np.abs(edge) > forecast.c, np.sign(edge), 0.0) * size
     return arguments.plain(np.maximum(stake, 0.0) if forecast.one_sided else stake)

@@ -1,6 +1,6 @@
-"""Turn what a caller passes into arrays, or say precisely what is wrong with it.
+"""Read arguments: turn what a caller passes into arrays, or raise an error that says what is wrong.
 
-Every error names the argument, the value, where it stands and the bound it breaks.
+Every error names the argument, the value, its index and the limit that it exceeds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# How far probabilities may sum from one: rounding of a softmax in single precision.
+# How far the sum of probabilities may be from 1: a softmax in single precision rounds that much.
 SUM_TOLERANCE = 1e-6
 
 
@@ -23,14 +23,17 @@ def _where(index: tuple[int, ...]) -> str:
 
 
 def reject(name: str, values: NDArray[Any], bad: NDArray[np.bool_], rule: str, hint: str = "") -> None:
-    """Raise a ValueError about the first bad value, if there is one."""
+    """Raise a ValueError for the first value that is marked in `bad`, if there is one."""
     if bad.any():
         index = tuple(int(i) for i in np.argwhere(bad)[0])
         raise ValueError(f"{name} {rule}; got {values[index]!s}{_where(index)}{hint}")
 
 
 def numbers(name: str, value: Any) -> Floats:
-    """Read finite real numbers of any shape."""
+    """Return finite real numbers of any shape as an array.
+
+    Raises a TypeError for anything that is not a number, a ValueError for NaN and infinity.
+    """
     try:
         given = np.asarray(value)
     except ValueError:
@@ -44,18 +47,18 @@ def numbers(name: str, value: Any) -> Floats:
     try:
         array = given.astype(np.float64)
     except OverflowError:
-        raise ValueError(f"{name} must be finite; got an integer beyond all floats") from None
+        raise ValueError(f"{name} must be finite; got an integer that is too large for a float") from None
     reject(name, array, ~np.isfinite(array), "must be finite")
     return array
 
 
 def _all_real(values: NDArray[Any]) -> bool:
-    """Fractions, decimals and big integers come as objects; None and strings are no numbers."""
+    """Whether all values convert to float: fractions, decimals, big integers do; None and text do not."""
     return all(hasattr(v, "__float__") for v in values.ravel())
 
 
 def probabilities(name: str, value: Any) -> Floats:
-    """Read numbers in [0, 1]."""
+    """Return numbers in [0, 1] as an array; a ValueError for others."""
     array = numbers(name, value)
     looks_percent = bool(array.size) and float(array.max()) > 1 and array.min() >= 0 and array.max() <= 100
     hint = " (a percentage? divide by 100)" if looks_percent else ""
@@ -64,7 +67,7 @@ def probabilities(name: str, value: Any) -> Floats:
 
 
 def distribution(name: str, value: Any, *, simplex: bool) -> Floats:
-    """Read class probabilities along the last axis; with `simplex` they must sum to one."""
+    """Return class probabilities, with the classes on the last axis; with `simplex` they must sum to 1."""
     array = probabilities(name, value)
     if array.ndim == 0 or array.shape[-1] < 2:
         raise ValueError(f"{name} must have at least two classes on its last axis; got shape {array.shape}")
@@ -75,14 +78,14 @@ def distribution(name: str, value: Any, *, simplex: bool) -> Floats:
 
 
 def binary_outcomes(name: str, value: Any) -> Floats:
-    """Read outcomes, each 0 or 1."""
+    """Return outcomes, each 0 or 1, as an array of floats; a ValueError for others."""
     array = numbers(name, value)
     reject(name, array, (array != 0) & (array != 1), "must be 0 or 1")
     return array
 
 
 def class_indices(name: str, value: Any, classes: int) -> NDArray[np.intp]:
-    """Read outcomes that are class indices 0 … classes-1."""
+    """Return outcomes that are class indices, 0 … classes-1; a ValueError for others."""
     array = numbers(name, value)
     bad = (array < 0) | (array >= classes) | (array != np.floor(array))
     reject(name, array, bad, f"must be a class index, one of 0 … {classes - 1}")
@@ -90,7 +93,7 @@ def class_indices(name: str, value: Any, classes: int) -> NDArray[np.intp]:
 
 
 def outcome(value: Any, classes: int | None) -> int:
-    """Read one outcome: 0 or 1, or a class index."""
+    """Return one outcome: 0 or 1, or with `classes` a class index; a ValueError for others."""
     if type(value) is int and 0 <= value < (classes or 2):
         return value
     if classes is None:
@@ -103,7 +106,7 @@ def outcome(value: Any, classes: int | None) -> int:
 
 
 def pairs(name: str, value: Any) -> Floats:
-    """Read an array whose last axis is (if y = 0, if y = 1)."""
+    """Return an array whose last axis is (value if y = 0, value if y = 1)."""
     array = numbers(name, value)
     if array.ndim == 0 or array.shape[-1] != 2:
         raise ValueError(f"{name} must have a last axis of length 2, (if 0, if 1); got shape {array.shape}")
@@ -111,21 +114,21 @@ def pairs(name: str, value: Any) -> Floats:
 
 
 def together(**arrays: Floats) -> None:
-    """Check that the arrays broadcast, naming them if they don't."""
+    """Raise a ValueError that names the arrays if they do not broadcast."""
     try:
         np.broadcast_shapes(*(a.shape for a in arrays.values()))
     except ValueError:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-        raise ValueError(f"shapes do not fit together: {shapes}") from None
+        raise ValueError(f"shapes must broadcast; got {shapes}") from None
 
 
 def plain(array: Any) -> Any:
-    """Give a Python number for a scalar, else the array: scalars in, floats out."""
+    """Return a scalar as a Python number, and any other array as it is."""
     return array.item() if np.ndim(array) == 0 else array
 
 
 def positive(name: str, value: Any) -> float:
-    """Read one finite number above zero."""
+    """Return one finite number above 0; a ValueError for others."""
     number = numbers(name, value)
     if number.ndim or number <= 0:
         raise ValueError(f"{name} must be one number above 0; got {value!r}")
@@ -133,7 +136,7 @@ def positive(name: str, value: Any) -> float:
 
 
 def scalar(name: str, value: Any) -> float:
-    """Read one finite number."""
+    """Return one finite number; a ValueError for others."""
     number = numbers(name, value)
     if number.ndim:
         raise ValueError(f"{name} must be one number; got {value!r}")
@@ -141,7 +144,7 @@ def scalar(name: str, value: Any) -> float:
 
 
 def within(name: str, value: Any, low: float, high: float) -> float:
-    """Read one number of [low, high]."""
+    """Return one number in [low, high]; a ValueError for others."""
     number = positive(name, value) if low > 0 else scalar(name, value)
     if not low <= number <= high:
         raise ValueError(f"{name} must lie in [{low:g}, {high:g}]; got {value!r}")
@@ -149,14 +152,14 @@ def within(name: str, value: Any, low: float, high: float) -> float:
 
 
 def whole(name: str, value: Any, *, least: int) -> int:
-    """Read one integer that is at least `least`."""
+    """Return one integer that is at least `least`; a ValueError for others."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}")
     return int(value)
 
 
 def interval(name: str, value: Any) -> tuple[float, float]:
-    """Read a pair (low, high) of finite numbers with low <= high."""
+    """Return a pair (low, high) of finite numbers with low <= high; a ValueError for others."""
     pair = numbers(name, value)
     if pair.shape != (2,) or pair[0] > pair[1]:
         raise ValueError(f"{name} must be a pair (low, high) with low <= high; got {value!r}")

@@ -1,11 +1,14 @@
-"""Fair bets on a binary event: who pays whom, in three forms, and what a decision can lose.
+"""Fair bets on a binary event: payments, premiums, hedges, and the losses that they bound.
 
-One sign convention everywhere: the agent *receives*, and the forecaster *loses*,
+An agent who stakes b on a forecast (μ, c) receives, and the forecaster loses,
 
     payment(b, y) = b·(y − μ) − |b|·c
 
-Free functions without state. Scalars in, floats out; arrays broadcast over events. Any finite `c` is a
-price; it is also a belief when `c >= 0` and `[μ − c, μ + c]` lies in [0, 1].
+once the outcome y, 0 or 1, is known. Here μ is the forecast probability that y = 1, and c, the half-width, is
+the price of the bet per unit staked. c may be any finite number. If c >= 0 and [μ − c, μ + c] lies inside
+[0, 1], it is also an interval of probabilities.
+
+The functions take numbers or arrays, which broadcast over events, and return floats or arrays.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import numpy as np
 
 from makewhole import arguments
 
-# A contract that `payment` computed must pass Lemma 1 although both round: a few units in the last place.
+# Tolerance for Lemma 1, a few units in the last place: what `payment` returns must pass although rounded.
 _ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 
@@ -29,7 +32,7 @@ class Premium(NamedTuple):
 
 
 class LossBounds(NamedTuple):
-    """An action's expected loss under μ − c … μ + c: the least, the one under μ, the most."""
+    """The expected loss of an action: the smallest in [μ − c, μ + c], the one under μ, and the largest."""
 
     low: Any
     expected: Any
@@ -37,23 +40,28 @@ class LossBounds(NamedTuple):
 
 
 class Acceptance(NamedTuple):
-    """Lemma 1's answer: must the forecaster accept, and which stake is at least as good for the agent."""
+    """Whether the forecaster must accept a contract, and a stake that is at least as good for the agent."""
 
     accepts: Any
     stake: Any
 
 
 def payment(stake: Any, outcome: Any, mu: Any, c: Any) -> Any:
-    """What the agent receives, and the forecaster loses, once the outcome is known.
+    """Return what the agent receives, and the forecaster loses, once the outcome is known.
 
     Parameters
     ----------
     stake
-        The agent's stake b, of any sign.
+        The agent's stake b: positive to bet that y = 1, negative to bet that y = 0.
     outcome
         0 or 1.
     mu, c
         The forecast: a probability and its half-width.
+
+    Raises
+    ------
+    ValueError
+        If `mu` lies outside [0, 1], an outcome is not 0 or 1, or the shapes do not broadcast.
 
     Examples
     --------
@@ -72,10 +80,10 @@ def payment(stake: Any, outcome: Any, mu: Any, c: Any) -> Any:
 
 
 def premium(stake: Any, mu: Any, c: Any) -> Premium:
-    """The bet as people know insurance: a price now, a payout if the event goes the wrong way.
+    """Return the bet as an insurance: a price to pay now, and a payout if the event goes the wrong way.
 
-    A stake b > 0 costs b·(μ + c) and pays b on 1; b < 0 costs |b|·(1 − μ + c) and pays |b| on 0. So μ + c
-    is the ask, μ − c the bid and 2c the spread.
+    A stake b > 0 costs b·(μ + c) and pays b if y = 1. A stake b < 0 costs |b|·(1 − μ + c) and pays |b| if
+    y = 0. In the words of a market, μ + c is the ask, μ − c the bid and 2c the spread.
 
     Examples
     --------
@@ -96,9 +104,10 @@ def premium(stake: Any, mu: Any, c: Any) -> Premium:
 
 
 def delay_quote(payout: Any, mu: Any, c: Any) -> Any:
-    """Price delay insurance: what the customer pays if there is no delay, to receive `payout` if there is.
+    """Return what a customer pays if there is no delay, in exchange for `payout` if there is one.
 
-    It is the stake b = payout + quote. There is no such quote where μ + c reaches 1.
+    This is a bet with the stake b = payout + quote. Raises a ValueError if μ + c is 1 or more: then there is
+    no such quote.
 
     Examples
     --------
@@ -120,7 +129,9 @@ def delay_quote(payout: Any, mu: Any, c: Any) -> Any:
 
 
 def hedge(losses: Any) -> Any:
-    """The stake l(1) − l(0) that makes the total loss the same for both outcomes.
+    """Return the stake l(1) − l(0), which makes the total loss the same for both outcomes.
+
+    `losses` are an action's losses (if y = 0, if y = 1), on the last axis.
 
     Examples
     --------
@@ -133,9 +144,10 @@ def hedge(losses: Any) -> Any:
 
 
 def loss_bounds(losses: Any, mu: Any, c: Any) -> LossBounds:
-    """Expected loss under every probability in [μ − c, μ + c]: the least, under μ, the most.
+    """Return the smallest and largest expected loss in [μ − c, μ + c], and that under μ.
 
-    With the hedge the agent's total loss is `high` for both outcomes, whatever the true probability.
+    `losses` are an action's losses (if y = 0, if y = 1), on the last axis. If the agent stakes
+    `hedge(losses)`, its total loss is `high` for both outcomes, whatever the true probability.
 
     Examples
     --------
@@ -154,11 +166,13 @@ def loss_bounds(losses: Any, mu: Any, c: Any) -> LossBounds:
 
 
 def must_accept(contract: Any, mu: Any, c: Any) -> Acceptance:
-    """Lemma 1: whether a forecaster who believes [μ − c, μ + c] must be willing to lose f(0), f(1).
+    """Return whether a forecaster who stands behind [μ − c, μ + c] must accept a contract (Lemma 1).
 
-    It must exactly when f loses nothing in expectation under every probability it believes possible, and
-    then the stake b = f(1) − f(0) pays the agent at least as much for both outcomes. Contracts within
-    rounding of fair are accepted.
+    The contract (f(0), f(1)) is what the forecaster loses if y = 0 and if y = 1. It must accept exactly when
+    its expected loss is at most 0 (up to rounding) under every probability in [μ − c, μ + c]. The stake
+    b = f(1) − f(0), which is also returned, then pays the agent at least as much for both outcomes.
+
+    Raises a ValueError if [μ − c, μ + c] does not lie inside [0, 1].
 
     Examples
     --------

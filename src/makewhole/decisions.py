@@ -1,8 +1,9 @@
-"""From a forecast and a loss table to an action, a stake, and the loss you can count on.
+"""Choose an action and a stake, given a forecast and a loss table.
 
-A loss table gives, for each action, the loss under each outcome: a dict `{"use": (2, -10), "skip": (0, 0)}`,
-or an array whose last two axes are (action, outcome), the actions then being 0, 1, … Many rows at once:
-a `Forecast` with an array of probabilities, and a table with the rows in front.
+A loss table gives the loss of each action under each outcome; a gain is a negative loss. It is either a dict,
+`{"use": (2, -10), "skip": (0, 0)}`, or an array whose last two axes are (action, outcome); the actions are
+then numbered 0, 1, … To decide many events at once, pass a `Forecast` with an array of probabilities, and a
+table with the events on the axes in front.
 """
 
 from __future__ import annotations
@@ -21,22 +22,31 @@ Rule = Literal["trustful", "cautious", "naive"]
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """A probability that someone stands behind: every stake b buys b·(y − μ) − |b|·c.
+    """A probability μ and a half-width c that a forecaster stands behind.
+
+    Standing behind it means accepting bets: whoever stakes b receives b·(y − μ) − |b|·c once the outcome y
+    is known.
 
     Parameters
     ----------
     mu
-        The probability that y = 1; an array is many events. With `classes`, the last axis is the class.
+        The probability that y = 1. An array holds the probabilities of many events. With `classes`, the last
+        axis is the class.
     c
-        The half-width: half the spread between what it costs to bet on 1 and what a bet on 0 earns.
+        The half-width: the price of a bet per unit staked. It may be negative, except with `classes`.
     id
-        The number or name under which an `InsuredForecaster` keeps it.
+        The name or number of the forecast in an `InsuredForecaster`.
     classes
-        None for a binary event, else how many classes there are.
+        The number of classes; None for a binary event.
     one_sided
-        Only stakes >= 0 are taken (the event is never good news).
+        Whether only stakes of at least 0 are accepted, as when the event is never good news.
     simplex
         With `classes`: whether `mu` must sum to one. A clipped or one-sided forecast need not.
+
+    Raises
+    ------
+    ValueError
+        If `mu` lies outside [0, 1], or a shape or a sum does not fit.
 
     Examples
     --------
@@ -44,7 +54,7 @@ class Forecast:
     >>> forecast = mw.Forecast(mu=0.3, c=0.05)
     >>> forecast.is_interval
     True
-    >>> mw.Forecast(mu=0.3, c=-0.01).is_interval  # a price, but no belief
+    >>> mw.Forecast(mu=0.3, c=-0.01).is_interval  # c is negative
     False
     """
 
@@ -73,7 +83,7 @@ class Forecast:
         arguments.together(mu=mu, c=c)
         for name, array in zip(("mu", "c"), np.broadcast_arrays(mu, c), strict=True):
             own = array.copy()
-            own.flags.writeable = False  # what is published stays as it was published
+            own.flags.writeable = False  # a published forecast must not change
             object.__setattr__(self, name, arguments.plain(own))
 
     def __eq__(self, other: object) -> bool:
@@ -87,7 +97,7 @@ class Forecast:
 
     @property
     def is_interval(self) -> Any:
-        """Whether [μ − c, μ + c] is also a belief: c >= 0 and inside [0, 1]."""
+        """Whether [μ − c, μ + c] is an interval of probabilities: c >= 0, and inside [0, 1]."""
         mu, c = np.asarray(self.mu), np.asarray(self.c)
         inside = (c >= 0) & (mu - c >= 0) & (mu + c <= 1)
         return arguments.plain(inside.all(axis=-1) if self.classes else inside)
@@ -99,7 +109,7 @@ _SETTERS = tuple(
 
 
 def binary_forecast(mu: float, c: float, id_: str | int | None, one_sided: bool) -> Forecast:
-    """A binary `Forecast` of numbers that are known to be valid, in half the time."""
+    """Make a binary `Forecast` without checks, in half the time; the numbers must be valid."""
     made = object.__new__(Forecast)
     set_mu, set_c, set_id, set_classes, set_one_sided, set_simplex = _SETTERS
     set_mu(made, mu)
@@ -112,10 +122,11 @@ def binary_forecast(mu: float, c: float, id_: str | int | None, one_sided: bool)
 
 
 class Plan(NamedTuple):
-    """What to do, what to stake, and what it costs.
+    """An action, a stake, and what they cost.
 
-    `loss` is the most the agent can lose in total, bets included; it is certain where `spread` is 0, else
-    the total loss may be less by up to `spread`. `expected` is the action's own expected loss under μ.
+    `loss` is the most that the agent can lose in total, with the payment of the bet. The total loss may be
+    less by up to `spread`, depending on the outcome; if `spread` is 0, it is certain. `expected` is the
+    expected loss of the action alone, under μ.
     """
 
     action: Any
@@ -126,10 +137,32 @@ class Plan(NamedTuple):
 
 
 def insure(forecast: Forecast, losses: Any, *, max_stake: float | None = None) -> Plan:
-    """Pick the action with the least loss that can be made certain, and the stake that makes it so.
+    """Choose the action with the smallest worst-case total loss, bets included, and the stake for it.
 
-    Each action is hedged fully, unless the cover costs more than it can pay, or `max_stake` (or a
-    one-sided forecast) cuts the stake off: what is then left open is in `plan.spread`.
+    The stake is the hedge, which makes the total loss the same for all outcomes, unless `max_stake` or a
+    one-sided forecast does not allow it, or the hedge costs more than it can pay. The total loss then still
+    depends on the outcome: `plan.spread` says by how much.
+
+    Parameters
+    ----------
+    forecast
+        A `Forecast`, of one event or many.
+    losses
+        The loss of each action under each outcome; see the top of `makewhole.decisions`.
+    max_stake
+        The largest stake that is accepted; None for no limit.
+
+    Returns
+    -------
+    Plan
+        `action`, `stake`, `loss`, `spread` and `expected`.
+
+    Raises
+    ------
+    TypeError
+        If `forecast` is not a `Forecast`.
+    ValueError
+        If the loss table does not fit the forecast.
 
     Examples
     --------
@@ -150,22 +183,43 @@ def insure(forecast: Forecast, losses: Any, *, max_stake: float | None = None) -
         stakes = np.concatenate([stakes, _capped_hedges(table, mu, c, lowest, cap)])
     totals = _totals(forecast, table, stakes, mu, c)
     worst = totals.max(axis=-1)
-    # On a tie the hedge comes first: the same worst case, and certain.
+    # On a tie argmin takes the first, which is the hedge: it has the same worst case, and is certain.
     use = np.argmin(worst, axis=0)[None]
     worst = np.take_along_axis(worst, use, axis=0)[0]
     stake = _choose(stakes, use, forecast)
     left = table - stake if forecast.classes else full - stake
     spread = np.ptp(left, axis=-1) if forecast.classes else np.abs(left)
-    # The full hedge leaves nothing open; only rounding would say otherwise.
+    # The full hedge has a spread of exactly 0; without this line, rounding could make it a little more.
     spread = np.where((full == stake).all(axis=-1) if forecast.classes else full == stake, 0.0, spread)
     return _pick(forecast, labels, table, np.argmin(worst, axis=-1), stake, worst, spread)
 
 
 def decide(forecast: Forecast, losses: Any, *, rule: Rule, assume: int = 0) -> Plan:
-    """Decide without insurance, by one of three rules.
+    """Choose an action without insurance, by one of three rules.
 
-    *trustful* takes the least expected loss under μ (the Bayes rule), *cautious* the least worst case,
-    *naive* the least loss if the outcome is `assume` (by default 0: nothing goes wrong).
+    Parameters
+    ----------
+    forecast
+        A `Forecast`, of one event or many.
+    losses
+        The loss of each action under each outcome; see the top of `makewhole.decisions`.
+    rule
+        "trustful" takes the smallest expected loss under μ (the Bayes rule), "cautious" the smallest worst
+        case, "naive" the smallest loss if the outcome is `assume`.
+    assume
+        The outcome that "naive" assumes; by default 0, which stands for nothing going wrong.
+
+    Returns
+    -------
+    Plan
+        Its stake is 0.
+
+    Raises
+    ------
+    TypeError
+        If `forecast` is not a `Forecast`.
+    ValueError
+        If the loss table does not fit the forecast, or there is no such rule.
 
     Examples
     --------
@@ -189,7 +243,11 @@ def decide(forecast: Forecast, losses: Any, *, rule: Rule, assume: int = 0) -> P
 
 
 def _table(forecast: Forecast, losses: Any) -> tuple[list[Any], Floats]:
-    """Labels and an array (..., action, outcome) with the forecast's rows in front."""
+    """Return the actions' labels, and the losses as an array (..., action, outcome), one row per event."""
+    if not isinstance(forecast, Forecast):
+        number = isinstance(forecast, (int, float)) and not isinstance(forecast, bool)
+        write = f"mw.Forecast(mu={forecast!r})" if number else "mw.Forecast(mu=...)"
+        raise TypeError(f"forecast must be a Forecast: write {write}; got {forecast!r}")
     if isinstance(losses, Mapping):
         labels = list(losses)
         if not labels:
@@ -215,7 +273,9 @@ def _table(forecast: Forecast, losses: Any) -> tuple[list[Any], Floats]:
     try:
         shape = np.broadcast_shapes(rows, table.shape[:-2])
     except ValueError:
-        raise ValueError(f"the forecast has rows {rows}, the losses have {table.shape[:-2]}") from None
+        raise ValueError(
+            f"losses must have as many rows as the forecast, {rows}; got {table.shape[:-2]}"
+        ) from None
     return labels, np.broadcast_to(table, shape + table.shape[-2:])
 
 
@@ -240,11 +300,11 @@ def _full_hedge(forecast: Forecast, table: Floats, mu: Floats, c: Floats) -> Flo
 
 
 def _capped_hedges(table: Floats, mu: Floats, c: Floats, lowest: float, cap: float) -> Floats:
-    """Stakes within the cap among which is the one with the least worst case; the choices come first.
+    """Return candidate stakes within the cap, on a new first axis; the best possible stake is among them.
 
-    To lose at most W before the bets' cost, class y needs a stake of at least l_y − W; less is cheaper, down
-    to the cap where μ_y >= c_y and down to 0 where not. The cost is convex and piecewise linear in W, so the
-    best W is where it bends.
+    To lose at most W before the cost of the bets, class y needs a stake of at least l_y − W. A smaller stake
+    is cheaper, down to the cap if μ_y >= c_y, and down to 0 if not. The cost is convex and piecewise linear
+    in W, so the best W is one at which its slope changes. The candidates are the stakes for all such W.
     """
     floors = np.broadcast_to(np.where(mu >= c, lowest, 0.0), table.shape)
     least = table.max(axis=-1, keepdims=True) - cap
@@ -254,7 +314,7 @@ def _capped_hedges(table: Floats, mu: Floats, c: Floats, lowest: float, cap: flo
 
 
 def _totals(forecast: Forecast, table: Floats, stakes: Floats, mu: Floats, c: Floats) -> Floats:
-    """Total loss per candidate stake, row, action and outcome."""
+    """Return the total loss for each candidate stake, event, action and outcome."""
     outcomes = np.arange(table.shape[-1])
     if forecast.classes:
         paid = multiclass.payment(
@@ -280,7 +340,7 @@ def _pick(
     worst: Floats,
     spread: Floats,
 ) -> Plan:
-    """Read every column of the plan off at the chosen action."""
+    """Return the plan: the values of every table at the chosen action."""
     index = np.asarray(best)[..., None]
 
     def chosen(values: Floats) -> Any:

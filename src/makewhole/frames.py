@@ -1,4 +1,4 @@
-"""Any dataframe in, any dataframe out, by way of narwhals."""
+"""Read and make dataframes of any library, through narwhals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ BACKENDS = ("polars", "pandas", "pyarrow")
 
 
 def make_frame(columns: Mapping[str, Any], backend: str | None = None) -> Any:
-    """Make a frame of equal columns; by default of the first installed of polars, pandas and pyarrow."""
+    """Return a dataframe with these columns, which must be equally long.
+
+    `backend` is "polars", "pandas" or "pyarrow"; by default the first of them that is installed. Raises a
+    ModuleNotFoundError if none is.
+    """
     import narwhals as nw
 
     chosen: Any = backend or _installed()
@@ -27,7 +31,7 @@ def _installed() -> str:
 
 
 def open_native(frame: Any) -> Any:
-    """A dataframe as narwhals knows it."""
+    """Return a dataframe as a narwhals frame; a TypeError if it is not one that narwhals supports."""
     import narwhals as nw
 
     try:
@@ -35,17 +39,21 @@ def open_native(frame: Any) -> Any:
         wrapped.collect_schema()
     except TypeError:
         raise TypeError(
-            f"frame must be a dataframe that narwhals knows; got {type(frame).__name__}"
+            f"frame must be a dataframe (pandas, polars, pyarrow, DuckDB, …); got {type(frame).__name__}"
         ) from None
     except nw.exceptions.DuplicateError:
-        raise ValueError("frame must have columns of different names; some occur twice") from None
+        raise ValueError(
+            "frame must have columns of different names; rename those that occur twice"
+        ) from None
     return wrapped
 
 
 def read_columns(frame: Any, columns: Mapping[str, str]) -> Any:
-    """Select the columns an argument names, in one eager frame, under the argument's name.
+    """Return these columns as one narwhals frame in memory.
 
-    A lazy frame is collected, its other columns left where they are.
+    `columns` maps the name of an argument to the column that it names; the columns of the result have the
+    names of the arguments. Of a lazy frame, only these columns are read. Raises a ValueError if a column
+    does not exist.
     """
     import narwhals as nw
 
@@ -60,6 +68,6 @@ def read_columns(frame: Any, columns: Mapping[str, str]) -> Any:
 
 
 def backend_of(frame: Any) -> str | None:
-    """The backend that a frame as narwhals knows it would like its answer in; None for any."""
+    """Return the backend of a narwhals frame, to make results of the same kind; None if it is another."""
     name: str = frame.implementation.name.lower()
     return name if name in BACKENDS else None

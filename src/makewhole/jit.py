@@ -1,4 +1,4 @@
-"""Compile a function with numba, on first use, and keep the result on disk where there is a place for it."""
+"""Compile functions with numba when they are first used, and cache the result on disk if possible."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-# What adding up in another order needs: a sum then runs in vector registers.
+# LLVM flags that allow adding up in another order, so that a sum runs in vector registers.
 _REORDER = {"reassoc", "nsz", "contract"}
 
 
@@ -18,10 +18,12 @@ _compiled: list[Any] = []
 def jit(
     function: Callable[..., Any], *helpers: Callable[..., Any], reorder: tuple[Callable[..., Any], ...] = ()
 ) -> Callable[..., Any]:
-    """Compile `function`; it may call the plain Python functions among `helpers`, which stay plain.
+    """Return `function` compiled.
 
-    Those in `reorder` may add in any order. Keep helpers in the function's own file, or give the function
-    a `fingerprint` of the others in its closure: numba's cache notices a change only there.
+    It may call the functions in `helpers` and `reorder`; these stay usable as plain Python. Those in
+    `reorder` may add up in any order. numba's cache is invalidated only by changes of the file of `function`.
+    So keep the helpers in the same file, or put a `fingerprint` of the other modules into the function's
+    closure.
     """
     import numba
     from numba.extending import register_jitable
@@ -40,10 +42,10 @@ def jit(
 
 
 def call(compiled: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a compiled function; where its cache cannot be written or read (a full disk), do without."""
+    """Call a compiled function; if its cache cannot be written or read (a full disk), do without a cache."""
     try:
         return compiled(*arguments)
-    except (OSError, EOFError):  # compiled code opens no files: this came before it ran
+    except (OSError, EOFError):  # compiled code opens no files, so the error came before it ran
         from numba.core.caching import NullCache
 
         for one in _compiled:
@@ -52,7 +54,7 @@ def call(compiled: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def fingerprint(*modules: ModuleType) -> int:
-    """A number that changes when one of the modules' sources does."""
+    """Return a number that changes when the source of one of the modules changes."""
     value = 0
     for module in modules:
         value = zlib.crc32(Path(str(module.__file__)).read_bytes(), value)

@@ -1,10 +1,12 @@
-"""Fair bets on one of K classes: the names of `makewhole.bets`, with the class on the last axis.
+"""Fair bets on one of K classes: the same functions as in `makewhole.bets`, with the class on the last axis.
 
-    payment(g, y) = ⟨g, e_y − μ⟩ − ⟨|g|, c⟩
+An agent who stakes the vector g, one number per class, receives
 
-The outcome is a class index. Every entry of `c` is at least 0: with a negative sum a constant stake would
-be free money. A published μ that was clipped need not sum to one; say `simplex=False` and the hedge takes
-that into account.
+    payment(g, y) = g[y] − Σ_k g[k]·μ[k] − Σ_k |g[k]|·c[k]
+
+where y is the index of the class that happened. Every c[k] must be at least 0: if their sum were negative,
+the same stake on all classes would win money without risk. μ must sum to 1, unless `simplex=False`: a
+published μ that was clipped need not sum to 1, and the hedge then takes that into account.
 """
 
 from __future__ import annotations
@@ -17,12 +19,12 @@ from makewhole import arguments
 from makewhole.arguments import Floats
 from makewhole.bets import LossBounds
 
-# Masses that differ by less than this share of the whole are tied: they differ by rounding only.
+# Masses that differ by less than this share of the whole count as equal: the difference is rounding.
 _TIE = 16 * float(np.finfo(np.float64).eps)
 
 
 def payment(stake: Any, outcome: Any, mu: Any, c: Any, *, simplex: bool = True) -> Any:
-    """What the agent receives, and the forecaster loses, once the class is known.
+    """Return what the agent receives, and the forecaster loses, once the class is known.
 
     Examples
     --------
@@ -37,10 +39,10 @@ def payment(stake: Any, outcome: Any, mu: Any, c: Any, *, simplex: bool = True) 
 
 
 def hedge(losses: Any, mu: Any, c: Any, *, simplex: bool = True) -> Any:
-    """The stake l − γ* that makes the total loss the same, and least, for every class.
+    """Return the stake l − γ*, which makes the total loss the same for every class, at the least cost.
 
-    γ* is the c-weighted quantile of the losses at mass (Σc + Σμ − 1)/2: the weighted median when μ sums
-    to one. Where many γ are as good, the one with the smallest largest stake is taken.
+    γ* is the quantile of the losses, weighted with c, at the mass (Σc + Σμ − 1)/2. If μ sums to 1, this is
+    the weighted median. If several γ cost the same, the one whose largest stake is smallest is taken.
 
     Examples
     --------
@@ -53,9 +55,9 @@ def hedge(losses: Any, mu: Any, c: Any, *, simplex: bool = True) -> Any:
 
 
 def loss_bounds(losses: Any, mu: Any, c: Any, *, simplex: bool = True) -> LossBounds:
-    """Expected loss under every distribution within c of μ: the least, under μ, the most.
+    """Return the smallest and largest expected loss of all distributions within c of μ, and that under μ.
 
-    With the hedge the agent's total loss is `high` for every class.
+    If the agent stakes `hedge(losses, mu, c)`, its total loss is `high` for every class.
 
     Examples
     --------
@@ -91,29 +93,30 @@ def _read(name: str, values: Any, mu: Any, c: Any, *, simplex: bool) -> tuple[Fl
 
 
 def _surcharge(losses: Floats, m: Floats, width: Floats) -> Floats:
-    """What certainty costs over the expected loss: min over γ of γ(1 − Σμ) + ⟨c, |l − γ|⟩."""
+    """Return what the hedge costs beyond the expected loss: min over γ of γ(1 − Σμ) + ⟨c, |l − γ|⟩."""
     level = _level(losses, m, width)
     cost: Floats = level * (1 - m.sum(axis=-1)) + (width * np.abs(losses - level[..., None])).sum(axis=-1)
     return cost
 
 
 def _level(losses: Floats, m: Floats, width: Floats) -> Floats:
-    """γ*: of the minimisers, which form an interval, the one nearest the middle of the losses' range."""
+    """Return γ*: of all γ of least cost, which form an interval, the one nearest the middle of the losses."""
     order = np.argsort(losses, axis=-1)
     ascending = np.take_along_axis(losses, order, axis=-1)
     mass = np.cumsum(np.take_along_axis(width, order, axis=-1), axis=-1)
     whole = mass[..., -1:]
     excess = m.sum(axis=-1, keepdims=True) - 1
-    # With c = 0 a sum that is off by a softmax's rounding must not look like free money.
+    # With c = 0, a sum that differs from 1 by a softmax's rounding must count as 1.
     rounding = np.where(whole > 0, _TIE * m.shape[-1], arguments.SUM_TOLERANCE)
     excess = np.where(np.abs(excess) <= rounding, 0.0, excess)
-    # Outside [0, Σc] a constant stake is free money and no γ is best; the nearest end still hedges fully.
+    # Outside [0, Σc] the same stake on all classes wins for certain, and no γ is best; the nearest end
+    # of the range still makes the total loss the same for every class.
     wanted = np.clip((whole + excess) / 2, 0, whole)
     tie = _TIE * (whole + np.abs(excess))
     first = np.argmax(mass >= wanted - tie, axis=-1)[..., None]
     beyond = mass > wanted + tie
     after = np.where(beyond.any(axis=-1), np.argmax(beyond, axis=-1), losses.shape[-1] - 1)[..., None]
-    # At the very ends of the mass the minimisers run on past the losses; stop at the outermost loss.
+    # At the ends of the mass, the γ of least cost extend beyond all losses; stop at the outermost loss.
     free_low, free_high = excess < -whole - tie, excess > whole + tie
     lowest = np.take_along_axis(ascending, np.where(free_high, losses.shape[-1] - 1, first), axis=-1)[..., 0]
     highest = np.take_along_axis(ascending, np.where(free_low, 0, after), axis=-1)[..., 0]

@@ -1,7 +1,7 @@
-"""Protocols 1, 2 and 3 of the paper as one loop. Start reading here: `play`.
+"""The protocols of the paper as one loop, `play`. Start reading here.
 
-Protocol 1 (decisions) is agents that stake nothing, Protocol 2 (with bets) is the binary case, Protocol 3
-the same with K classes.
+In Protocol 1 agents decide and stake nothing. In Protocol 2 they also bet on a binary event, in Protocol 3 on
+an event with K classes.
 """
 
 from __future__ import annotations
@@ -17,34 +17,51 @@ from makewhole.decisions import Forecast
 
 
 class Nature(Protocol):
-    """Chooses what happens. Forecasters and agents may have anything to do with it, or nothing."""
+    """Chooses the features and the outcome of every round."""
 
     def reveal(self) -> Any:
-        """Begin a round: the features x, for all to see."""
+        """Begin a round, and return its features x, which everybody sees."""
 
     def outcome(self) -> int:
-        """The round's outcome; the same however often it is asked."""
+        """Return the outcome of the round; the same one however often it is called."""
 
 
 class Forecaster(Protocol):
-    """Publishes forecasts and stands behind them; an `InsuredForecaster` is one."""
+    """Publishes forecasts and pays the bets on them, as an `InsuredForecaster` does."""
 
     def forecast(self, x: Any) -> Forecast:
-        """Publish μ and c."""
+        """Publish a forecast: μ and c."""
 
     def settle(self, forecast: Forecast, outcome: Any, stake: Any) -> list[float]:
-        """Take the stake, pay it, learn."""
+        """Accept the stake, learn from the outcome, and return the payments."""
 
 
 class Agent(Protocol):
-    """Decides and stakes; the module `makewhole.agents` has a dozen."""
+    """Decides and stakes; `makewhole.agents` has ten of them."""
 
     def act(self, forecast: Forecast) -> Decision:
-        """Choose an action and a stake."""
+        """Return an action and a stake."""
 
 
 def play(nature: Nature, forecaster: Forecaster, agent: Agent, rounds: int) -> Record:
-    """Play the protocol for a number of rounds, and record every one.
+    """Play the protocol for a number of rounds, and record every round.
+
+    Parameters
+    ----------
+    nature
+        Chooses features and outcomes: `Chance`, `Replay`, or an object of your own with `reveal` and
+        `outcome`.
+    forecaster
+        An `InsuredForecaster`, or an object of your own with `forecast` and `settle`.
+    agent
+        One of `makewhole.agents`, or an object of your own with `act`.
+    rounds
+        How many rounds to play.
+
+    Returns
+    -------
+    Record
+        Every round's forecast, decision, outcome and payment.
 
     Examples
     --------
@@ -54,7 +71,7 @@ def play(nature: Nature, forecaster: Forecaster, agent: Agent, rounds: int) -> R
     >>> f = mw.InsuredForecaster(lambda x: 0.5, correction, max_stake=12)
     >>> agent = mw.agents.Insured({"use": (2, -10), "skip": (0, 0)})
     >>> record = mw.play(nature, f, agent, rounds=1000)
-    >>> abs(record.mean_loss) < 0.2  # the forecaster's; its probability is quite wrong
+    >>> abs(record.mean_loss) < 0.2  # the forecaster says 0.5, the truth is 0.9
     True
     """
     record = Record()
@@ -74,11 +91,12 @@ def play(nature: Nature, forecaster: Forecaster, agent: Agent, rounds: int) -> R
 
 
 class Record:
-    """What happened, round by round: `record.to_frame()` for all of it, or a column by its name.
+    """What happened in every round of `play`; `record["c"]` is a column, `record.to_frame()` is all of them.
 
-    Columns: `mu`, `c`, `action`, `stake`, `outcome`, `payment` (what the agent received), `loss` (what the
-    forecaster lost: the same), `decision_loss` (the agent's own l(a, y), NaN if it had none) and
-    `agent_loss` (decision_loss − payment). With K classes `mu`, `c` and `stake` have K columns.
+    The columns are `mu`, `c`, `action`, `stake`, `outcome`, `payment` (what the agent received), `loss` (what
+    the forecaster lost, the same number), `decision_loss` (the loss of the agent's action, NaN if it has no
+    loss table) and `agent_loss` (decision_loss − payment). With K classes `mu`, `c` and `stake` have K
+    columns each.
     """
 
     def __init__(self) -> None:
@@ -106,7 +124,7 @@ class Record:
 
     @property
     def total_loss(self) -> float:
-        """What the forecaster lost."""
+        """What the forecaster lost in all rounds."""
         return float(np.cumsum([row[5] for row in self._rows])[-1]) if self._rows else 0.0
 
     @property
@@ -115,7 +133,9 @@ class Record:
         return self.total_loss / len(self._rows) if self._rows else 0.0
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """All columns as a frame of "polars", "pandas" or "pyarrow"; by default the first installed.
+        """Return all columns as a dataframe of "polars", "pandas" or "pyarrow".
+
+        By default it is the first of these that is installed.
 
         Examples
         --------
@@ -138,16 +158,17 @@ class Record:
 
 
 class Chance:
-    """A nature that draws every outcome from a probability: a number, or a vector for K classes.
+    """A nature that draws every outcome at random with a given probability.
 
     Parameters
     ----------
     probability
-        Of 1; or of each class; or a function that gives one for every round.
+        The probability that y = 1; for K classes a vector, one number per class; or a function without
+        arguments that returns one for every round.
     x
-        The features it reveals, or a function that gives them.
+        The features, or a function without arguments that returns them for every round.
     seed
-        The same seed, the same outcomes.
+        The same seed gives the same outcomes. None takes a new one.
 
     Examples
     --------
@@ -170,29 +191,41 @@ class Chance:
         if value.ndim:
             value = arguments.distribution("probability", probability, simplex=True)
         self._probability = arguments.plain(value)
-        # Where in [0, 1) class k ends; the last ends at 1 whatever the rounding.
+        # Class k ends here in [0, 1). The last one's end is left out: it is 1, whatever the rounding.
         self._ends = (1 - value).reshape(1) if value.ndim == 0 else np.cumsum(value)[:-1]
 
     def reveal(self) -> Any:
-        """Begin a round."""
+        """Begin a round, and return its features."""
         if self._given is not None:
             self._choose(self._given())
         self._outcome = int(self._ends.searchsorted(self._draw.random(), side="right"))
         return self._x() if callable(self._x) else self._x
 
     def probability(self) -> Any:
-        """The round's true probability, for insiders."""
+        """Return the true probability of the round, for agents that may know it."""
         return self._probability
 
     def outcome(self) -> int:
-        """The round's outcome."""
+        """Return the outcome of the round."""
         if self._outcome is None:
             raise RuntimeError("no round has begun: call reveal() first")
         return self._outcome
 
 
 class Replay:
-    """A nature that repeats what happened: outcomes, and the features that came with them.
+    """A nature that repeats recorded outcomes, and the features that came with them.
+
+    Parameters
+    ----------
+    outcomes
+        The outcome of each round.
+    xs
+        The features of each round; by default None in every round.
+
+    Raises
+    ------
+    ValueError
+        If `xs` and `outcomes` differ in length, or more rounds are played than were recorded.
 
     Examples
     --------
@@ -204,18 +237,18 @@ class Replay:
 
     def __init__(self, outcomes: Sequence[int], xs: Sequence[Any] | None = None) -> None:
         if xs is not None and len(xs) != len(outcomes):
-            raise ValueError(f"xs must be as many as outcomes, {len(outcomes)}; got {len(xs)}")
+            raise ValueError(f"xs must have as many rows as outcomes, {len(outcomes)}; got {len(xs)}")
         self._outcomes, self._xs, self._at = outcomes, xs, -1
 
     def reveal(self) -> Any:
-        """Begin a round."""
+        """Begin a round, and return its features."""
         if self._at + 1 >= len(self._outcomes):
-            raise ValueError(f"only {len(self._outcomes)} rounds happened; play no more than that")
+            raise ValueError(f"rounds must be at most {len(self._outcomes)}, as many as were recorded")
         self._at += 1
         return None if self._xs is None else self._xs[self._at]
 
     def outcome(self) -> int:
-        """The round's outcome."""
+        """Return the outcome of the round."""
         if self._at < 0:
             raise RuntimeError("no round has begun: call reveal() first")
         return int(self._outcomes[self._at])

@@ -15,21 +15,22 @@ from makewhole.insured.forecaster import InsuredForecaster
 
 
 class InsuredClassifier(base.Classifier):
-    """A river classifier that stands behind its probabilities.
+    """An insured forecaster as a river classifier.
 
-    Predicts what the insured forecaster publishes; `learn_one` may say what was staked. It drops into
-    pipelines and into `progressive_val_score`; `self.forecaster` is the `InsuredForecaster` itself.
+    It predicts the probability that the insured forecaster publishes. `learn_one` takes the stake that was
+    placed, and pays it. It works in pipelines and with `progressive_val_score`. The attribute `forecaster` is
+    the `InsuredForecaster`.
 
     Parameters
     ----------
     classifier
         Any binary river classifier.
     correction
-        By default a `DeterministicSwap`.
+        How c is adapted; by default that of `InsuredForecaster`.
     max_stake
-        The cap on a stake.
+        The cap: the largest stake on one forecast.
     one_sided
-        Take only stakes >= 0; the correction then moves the probability itself.
+        Accept only stakes of at least 0; the correction then moves the probability.
 
     Examples
     --------
@@ -69,14 +70,17 @@ class InsuredClassifier(base.Classifier):
         return False
 
     def learn_one(self, x: dict[Any, Any], y: Any, stake: float = 0.0) -> None:
-        """Settle a forecast for x at once; `stake` is what was bet on it."""
+        """Publish a forecast for x, place `stake` on it, and settle it with the outcome y.
+
+        Raises a ValueError if y is not True or False, and a `StakeRefused` if the stake is over the cap.
+        """
         if y not in (False, True):
             raise ValueError(f"y must be True or False; got {y!r}")
         f = self.forecaster
-        f.check_stake(stake)  # before a forecast is opened that would stay open
+        f.check_stake(stake)  # before a forecast is opened: it would stay open
         f.settle(f.forecast(x), int(y), stake=stake)
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """The published μ, as probabilities of True and False."""
+        """Return the published μ, as the probabilities of True and False."""
         mu = self.forecaster.peek(x).mu
         return {True: mu, False: 1.0 - mu}

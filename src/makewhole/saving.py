@@ -1,4 +1,4 @@
-"""Plain data on disk: a versioned JSON file, written so that a crash leaves the old file or the new one."""
+"""Save plain data as a JSON file with a version; after a crash, the old file or the new one is there."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import numpy as np
 
 
 def write(path: str | os.PathLike[str], *, kind: str, version: int, content: Any) -> None:
-    """Write the document beside `path`, force it to disk, and only then give it its name."""
+    """Write the content to a new file beside `path`, force it to disk, and then rename it to `path`."""
     text = json.dumps({"kind": kind, "version": version, "content": content}, allow_nan=False)
-    target = Path(path).resolve()  # through a link, to the file itself
+    target = Path(path).resolve()  # if it is a link, replace the file, not the link
     mode = target.stat().st_mode & 0o777 if target.exists() else None
     draft = target.with_name(f".{os.urandom(8).hex()}.draft")
     try:
-        # Nobody may read the draft of a file that is not theirs to read.
+        # The draft has the permissions of the old file from the start.
         with open(
             draft, "x", encoding="utf-8", opener=functools.partial(os.open, mode=mode or 0o666)
         ) as file:
@@ -34,7 +34,7 @@ def write(path: str | os.PathLike[str], *, kind: str, version: int, content: Any
         with contextlib.suppress(FileNotFoundError):
             draft.unlink()
         raise
-    if hasattr(os, "O_DIRECTORY"):  # the new name, too, must survive a power cut
+    if hasattr(os, "O_DIRECTORY"):  # the renaming, too, must survive a power cut
         folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)
@@ -43,7 +43,10 @@ def write(path: str | os.PathLike[str], *, kind: str, version: int, content: Any
 
 
 def read(path: str | os.PathLike[str], *, kind: str, versions: Sequence[int]) -> tuple[int, Any]:
-    """Read a document of this kind, its version and content, or say what the file is instead."""
+    """Return the version and the content of a file of this kind.
+
+    Raises a ValueError if the file is of another kind or version, or is damaged.
+    """
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
@@ -53,14 +56,18 @@ def read(path: str | os.PathLike[str], *, kind: str, versions: Sequence[int]) ->
     version = document.get("version")
     if type(version) is not int or version not in versions:
         known = ", ".join(map(str, versions))
-        raise ValueError(f"{path} has version {version!r} of {kind}; this release reads {known}")
+        raise ValueError(f"{path} has version {version!r} of {kind}; this release reads versions {known}")
     if "content" not in document:
         raise ValueError(f"{path} is damaged: it has no content")
     return version, document["content"]
 
 
 def encode(name: str, value: Any, named: Mapping[str, Any]) -> Any:
-    """Turn features into plain data: numbers, text, lists, tuples, dicts, arrays, and tuples in `named`."""
+    """Return features as plain data that JSON can hold; `decode` turns it back.
+
+    `value` may be numbers, text, lists, tuples, dicts, NumPy arrays, and the named tuples in `named`. Raises
+    a TypeError that names `name` for anything else.
+    """
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -83,12 +90,12 @@ def encode(name: str, value: Any, named: Mapping[str, Any]) -> Any:
         return {"dict": [[encode(name, k, named), encode(name, v, named)] for k, v in value.items()]}
     raise TypeError(
         f"{name} must be plain data to be saved (numbers, text, lists, tuples, dicts, NumPy arrays); "
-        f"got {type(value).__name__}. Settle or void it first, or forecast from plain data"
+        f"got {type(value).__name__}: settle or void the forecast first, or forecast from plain data"
     )
 
 
 def decode(value: Any, named: Mapping[str, Any]) -> Any:
-    """Turn plain data back into features; `named` holds the named tuples by name."""
+    """Return the features that `encode` was given; `named` holds the named tuples by name."""
     if not isinstance(value, dict):
         return value
     if "float" in value:

@@ -270,7 +270,7 @@ def test_mean_c_and_negative_c_are_those_of_the_trace() -> None:
 
 def test_stakes_beyond_all_floats_are_named() -> None:
     log = pd.DataFrame({"e": [1, 1], "mu": [0.5] * 2, "y": [1] * 2, "stake": [1.5e308] * 2})
-    with pytest.raises(ValueError, match="gross stake of a forecast must be finite; got inf"):
+    with pytest.raises(ValueError, match=r"the sum of \|stake\| on a forecast must be finite; got inf"):
         mw.backtest(log, event="e")
 
 
@@ -323,9 +323,9 @@ def test_bad_rows_and_arguments_are_named(
 
 
 def test_frames_that_are_none_are_named() -> None:
-    with pytest.raises(TypeError, match="frame must be a dataframe that narwhals knows; got list"):
+    with pytest.raises(TypeError, match=r"frame must be a dataframe \(pandas, polars, .*; got list"):
         mw.backtest([1, 2])
-    with pytest.raises(ValueError, match="frame must have rows; got an empty one"):
+    with pytest.raises(ValueError, match="frame must have at least one row; got 0"):
         mw.backtest(pd.DataFrame({"mu": [], "y": [], "stake": []}))
     with pytest.raises(TypeError, match="mu='mu' must be a column of numbers; got String"):
         mw.backtest(pl.DataFrame({"mu": ["0.5"], "y": [1], "stake": [1.0]}))
@@ -339,9 +339,9 @@ def test_an_event_must_have_one_forecast_and_one_outcome() -> None:
         ValueError, match="mu='mu' must be the same in all rows of an event; got 0.6 at row 2"
     ):
         mw.backtest(log, event="e")
-    with pytest.raises(ValueError, match="event='e' must not be missing; got 1 such rows"):
+    with pytest.raises(ValueError, match="event='e' must not have missing values; got 1"):
         mw.backtest(log.assign(e=["a", None, "a"]), event="e")
-    with pytest.raises(ValueError, match="event='e' must not be missing; got 1 such rows"):
+    with pytest.raises(ValueError, match="event='e' must not have missing values; got 1"):
         mw.backtest(pl.DataFrame(log.assign(e=[1.0, float("nan"), 1.0])), event="e")
     with pytest.raises(ValueError, match=r"got 1.5 < 2.0 at row 0"):
         mw.backtest(log.assign(mu=0.5), event="e", max_stake=1.5)

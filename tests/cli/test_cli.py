@@ -44,7 +44,12 @@ def run(*arguments: Any) -> subprocess.CompletedProcess[str]:
 def test_help_says_what_it_is_for_and_shows_examples() -> None:
     done = run("--help")
     assert done.returncode == 0
-    for words in ("turns a forecast into a promise", "makewhole backtest log.csv", "exit codes", "insure"):
+    for words in (
+        "accept fair bets on its probabilities",
+        "makewhole backtest log.csv",
+        "exit codes",
+        "insure",
+    ):
         assert words in done.stdout
 
 
@@ -158,7 +163,7 @@ def test_binary_rubbish_named_csv_is_an_error_too(tmp_path: Path) -> None:
     [
         (["insure", "--mu", "1.5", "a=0,1"], "mu must lie in [0, 1]; got 1.5"),
         (["insure", "--mu", "0.5", "a=0"], "ACTION must look like use=2,-10"),
-        (["insure", "--mu", "0.5", "a=0,1", "a=1,2"], "a name of its own"),
+        (["insure", "--mu", "0.5", "a=0,1", "a=1,2"], "every ACTION must have a different name"),
         (["backtest", "/no/such/file.csv"], "is not a file"),
     ],
 )

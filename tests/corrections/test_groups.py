@@ -226,26 +226,29 @@ def test_groups_survive_a_restart(make: Any, tmp_path: Path) -> None:
     ("call", "message"),
     [
         (lambda: mw.Grouped(mw.Grouped(mw.Reserve())), "correction must be one of makewhole's"),  # type: ignore[arg-type]  # that is the point
-        (lambda: mw.Grouped(mw.OverlappingReserve()), "for a single book"),  # type: ignore[arg-type]  # idem
+        (lambda: mw.Grouped(mw.OverlappingReserve()), "makewhole's corrections without groups"),  # type: ignore[arg-type]  # idem
         (
             lambda: mw.OverlappingReserve(0.1, 0.2),  # type: ignore[arg-type]  # that is the point
-            "over must be one of makewhole's other",
+            "over must be another of makewhole's corrections",
         ),
         (
             lambda: mw.InsuredForecaster(None, mw.OverlappingReserve(), max_stake=1),
-            "overlapping groups need mode='sound'",
+            "OverlappingReserve needs mode='sound'",
         ),
         (lambda: overlapping(0.1, c_range=(-0.1, 0.5)), "c_hat >= 0"),
         (lambda: overlapping(0.6), "at most 0.5 in sound mode"),
         (lambda: overlapping(0.1).forecast(mu=0.5, groups=[0.5]), "text or whole numbers; got 0.5"),
-        (lambda: overlapping(0.1).forecast(mu=0.5, groups=object()), "groups must be a name or several"),
+        (
+            lambda: overlapping(0.1).forecast(mu=0.5, groups=object()),
+            "groups must be a name or a list of names",
+        ),
         (
             lambda: mw.InsuredForecaster(max_stake=1).forecast(mu=0.5, groups="a"),
             "groups need a grouped correction",
         ),
         (
             lambda: mw.InsuredForecaster(None, mw.Grouped(mw.Reserve()), max_stake=1).forecast(mu=0.5),
-            r"groups must name one group, .* these do not overlap; got \[\]",
+            r"groups must name exactly one group with Grouped.*; got \[\]",
         ),
         (lambda: mw.Grouped(mw.Reserve()).propose(), r"member\(groups\).propose"),
     ],
@@ -323,7 +326,7 @@ def test_rows_without_a_group_are_counted_and_events_have_one(tmp_path: Path) ->
     log["carrier"] = log["carrier"].where(log.index != 7, None)
     result = mw.backtest(log, group="carrier", correction=mw.NoCorrection())
     assert (result.missing, result.rounds) == (1, 49)
-    assert "most was lost in" in str(result)
+    assert "the largest loss is" in str(result)
     log = log_of(6).assign(event=[1, 1, 2, 2, 3, 3], mu=0.5, y=1, carrier=list("aabbcd"))
     with pytest.raises(ValueError, match="group='carrier' must be the same in all rows of an event"):
         mw.backtest(log, event="event", group="carrier")
@@ -346,11 +349,11 @@ def test_groups_of_any_kind_of_column_work() -> None:
     ("options", "message"),
     [
         (dict(group="nowhere"), "group='nowhere' is not a column"),
-        (dict(group=["carrier", "month"]), "group must be one column unless"),
+        (dict(group=["carrier", "month"]), "group must be one column, or the correction"),
         (dict(correction=mw.Grouped(mw.Reserve())), "group must name a column"),
         (
             dict(group="carrier", correction=mw.OverlappingReserve()),
-            "overlapping groups need mode='sound'",
+            "OverlappingReserve needs mode='sound'",
         ),
     ],
 )

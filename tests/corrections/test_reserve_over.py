@@ -65,7 +65,7 @@ def test_a_reserve_with_its_own_ways_is_not_replayed_as_if_it_were_over_nothing(
             return super().propose()
 
     log = pd.DataFrame({"mu": [0.5], "y": [1], "stake": [1.0]})
-    with pytest.raises(TypeError, match="must step as makewhole's Reserve does to be replayed over another"):
+    with pytest.raises(TypeError, match="must not override propose or observe in a backtest"):
         mw.backtest(log, correction=Own(0.1, over=mw.NaiveBestResponse()), mode="sound")
     alone = mw.backtest(log, correction=Own(0.1), mode="sound")
     assert alone.total_loss == mw.backtest(log, correction=mw.Reserve(0.1), mode="sound").total_loss
@@ -86,7 +86,7 @@ def test_a_composed_reserve_survives_a_restart_and_needs_sound_mode(tmp_path: Pa
     assert repr(composed) == "Reserve(rate=0.1, over=SwapRegret(cells=5, low=-1.0, high=1.0))"
     with pytest.raises(ValueError, match="needs mode='sound'"):
         mw.InsuredForecaster(None, composed, max_stake=1)
-    with pytest.raises(TypeError, match="over must be one of makewhole's other corrections"):
+    with pytest.raises(TypeError, match="over must be another of makewhole's corrections"):
         mw.Reserve(0.1, over=mw.Reserve(0.1))
 
 
@@ -96,9 +96,9 @@ def test_a_composed_reserve_survives_a_restart_and_needs_sound_mode(tmp_path: Pa
 @pytest.mark.parametrize(
     ("correction", "reason"),
     [
-        (mw.NoCorrection(), "nothing is corrected"),
+        (mw.NoCorrection(), "no correction is used"),
         (mw.SwapRegret(5), "agents who cannot see its draw"),
-        (mw.DeterministicSwap(5), "bounds the mean, not the total"),
+        (mw.DeterministicSwap(5), "bounds the mean loss, not the total"),
         (mw.StandardRegret(), "grows like √T"),
         (mw.NaiveBestResponse(), "no bound is known for this correction"),
     ],

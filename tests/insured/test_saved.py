@@ -217,7 +217,7 @@ def change_file(path: Path, change: Any) -> None:
         (lambda c, i: i["open", 0].update(number=-1), "number must be a whole number"),
         (lambda c, i: i.update({("open", 1.5): i["open", 0]}), "id must be text or a whole number"),
         (lambda c, i: i["memory", 0, None].update(steps=-1), "steps in the state must not be negative"),
-        (lambda c, i: i["memory", 0, None].update(rate=0.7), "a correction like .* must have learned it"),
+        (lambda c, i: i["memory", 0, None].update(rate=0.7), "the state must be that of"),
         (lambda c, i: i.update({("over", 0, None): {}}), "the correction is over no other"),
         (
             lambda c, i: i.update({("memory", 0, "g"): i["memory", 0, None]}),

@@ -1,4 +1,4 @@
-"""What would it have cost to stand behind these forecasts? Replay a log through a correction."""
+"""Backtest: replay a log of forecasts, stakes and outcomes, to see what the bets would have cost."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _GROUPS_SHOWN = 20
 
 
 class Curve(NamedTuple):
-    """A run at up to 2000 moments: after `round` forecasts, the loss so far, its mean, and λ then."""
+    """A run at up to 2000 points: after `round` forecasts, the total loss, the mean loss, and λ."""
 
     round: Floats
     total_loss: Floats
@@ -42,7 +42,7 @@ class Curve(NamedTuple):
 
 
 class GroupResult(NamedTuple):
-    """What one group's forecasts cost."""
+    """The number of forecasts, turnover, total loss and mean c of one group."""
 
     rounds: int
     turnover: float
@@ -52,13 +52,15 @@ class GroupResult(NamedTuple):
 
 @dataclass(frozen=True)
 class BacktestResult:
-    """What a replay cost. `str()` of it is a table.
+    """The result of a backtest: what accepting the bets would have cost. Print it for a table.
 
-    `total_loss` and `turnover` are in the stakes' unit; `mean_loss` is per forecast. `missing` rows lacked
-    a number and were left out. `correction` has learned from the whole log: go on with it. `trace`, where
-    asked for, holds per-row columns: the forecast's `mu` and `c` as published, `lam`, and the row's
-    `payment` (NaN in rows left out). `groups`, where asked for, has a `GroupResult` by group name.
-    `certificate` is what could have been lost at worst, whoever had staked.
+    `total_loss` is what the forecaster would have lost and `turnover` the sum of all |stake|, both in the
+    unit of the stakes; `mean_loss` is the loss per forecast. `rows` is the length of the log and `rounds` the
+    number of forecasts; `missing` rows lacked a number and were left out. `mean_c` is the mean published c,
+    and `negative_c` the number of forecasts with c < 0. `correction` has learned from the whole log.
+    `curve` shows the run at up to 2000 points. `trace`, if asked for, has a column each for the published
+    `mu` and `c`, for `lam` and for the `payment` of every row (NaN in rows left out). `groups`, if asked for,
+    has a `GroupResult` for each group. `certificate` is the bound on the total loss, whoever had bet.
     """
 
     correction: Correction
@@ -82,7 +84,7 @@ class BacktestResult:
         return self.total_loss / self.rounds if self.rounds else 0.0
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """The trace, if there is one, else the curve, as a frame.
+        """Return the trace, if there is one, else the curve, as a dataframe.
 
         `backend` is "polars", "pandas" or "pyarrow"; by default that of the log.
         """
@@ -98,13 +100,15 @@ class BacktestResult:
             ("cap per forecast", f"{self.max_stake:,.6g}"),
             ("turnover", f"{self.turnover:,.6g}"),
             ("total loss", f"{self.total_loss:,.6g}"),
-            ("can lose at most", str(self.certificate)),
+            ("bound on the loss", str(self.certificate)),
             ("mean loss", f"{self.mean_loss:,.6g}"),
             ("mean c", f"{self.mean_c:,.6g} ({self.negative_c:,} below 0)"),
         ]
         if self.groups:
             name, worst = max(self.groups.items(), key=lambda item: item[1].total_loss)
-            rows.append(("groups", f"{len(self.groups):,}; most was lost in {name}: {worst.total_loss:,.6g}"))
+            rows.append(
+                ("groups", f"{len(self.groups):,}; the largest loss is {name}'s: {worst.total_loss:,.6g}")
+            )
         return rows
 
     def __str__(self) -> str:
@@ -145,40 +149,51 @@ def backtest(
     trace: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> BacktestResult:
-    """Replay a log, row by row in the order given, through a correction.
+    """Replay a log of forecasts, stakes and outcomes through a correction, in the order of its rows.
 
-    Exactly what an `InsuredForecaster` would have done, were each outcome known before the next forecast:
-    our own corrections run compiled, anybody else's in a plain loop, with the same numbers.
+    The numbers are those of an `InsuredForecaster` that learns every outcome before the next forecast.
+    makewhole's corrections run compiled; a correction of your own runs in a plain Python loop.
 
     Parameters
     ----------
     frame
-        Any dataframe narwhals knows: pandas, polars, pyarrow, DuckDB, … A lazy one is collected.
+        A dataframe: pandas, polars, pyarrow, DuckDB, … A lazy one is collected.
     mu, outcome, stake
-        Names of the columns: a probability, 0 or 1, and what was staked. Rows where one is missing are
-        left out and counted.
+        The names of the columns: the forecast probability; the outcome, 0 or 1; and what was staked. Rows in
+        which one of them is missing are left out and counted.
     c_hat
-        Column of ĉ; 0 if not given.
+        The column of ĉ, the model's own half-width; by default ĉ is 0.
     event
-        Column that tells forecasts apart: its rows are stakes on one forecast, made where it first
-        appears. If not given, every row is a forecast of its own.
+        The column that names the forecast. Rows with the same name are stakes on one forecast, which is made
+        at the first of them. By default every row is a forecast.
     group
-        Column of groups. Each has a copy of the correction of its own, as in `Grouped`; with
-        `OverlappingReserve` it may be several columns, and a row belongs to a group of each.
-        Rows without a group are left out and counted.
+        The column of groups. Each group has its own copy of the correction, as in `Grouped`. With an
+        `OverlappingReserve` it may be a list of columns, and a row belongs to one group of each. Rows
+        without a group are left out and counted.
     correction
-        Copied, not changed; by default `DeterministicSwap.for_horizon` for the log.
+        It is copied. By default a `DeterministicSwap` with the number of cells for the length of the log.
     mode
-        "exact": c is whatever balances the books. "sound": c in [0, ½] and [μ − c, μ + c] inside [0, 1].
+        "exact": c is whatever balances the bets, and may be negative. "sound": c lies in [0, ½] and
+        [μ − c, μ + c] inside [0, 1].
     max_stake
-        The cap M on the gross stake of one forecast; if not given, the largest in the log (known only in
-        hindsight).
+        The cap M: the largest gross stake, the sum of |stake|, on one forecast. By default the largest in the
+        log, which one would not have known before.
     one_sided
-        Put everything into μ, with c = 0; stakes must not be negative.
+        The correction moves μ, and c is 0; stakes must not be negative.
     trace
-        Keep per-row columns.
+        Whether to keep a trace: what was published and paid, for every row.
     progress
-        Called with (rows done, rows in all) now and then.
+        A function that is called now and then with (rows done, rows in all).
+
+    Returns
+    -------
+    BacktestResult
+        `total_loss`, `mean_loss`, `turnover`, `curve`, and more.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a column does not exist or holds values that do not fit; the message names the column and the row.
 
     Examples
     --------
@@ -186,7 +201,7 @@ def backtest(
     >>> import pandas as pd
     >>> log = pd.DataFrame({"mu": [0.5] * 1000, "y": [1] * 1000, "stake": [10.0] * 1000})
     >>> result = mw.backtest(log, correction=mw.DeterministicSwap(cells=100))
-    >>> result.total_loss  # it lost once, and learned
+    >>> result.total_loss  # it loses 5 on the first forecast, and then adapts c
     4.9
     >>> mw.backtest(log, correction=mw.NoCorrection()).total_loss
     5000.0
@@ -211,7 +226,7 @@ def backtest(
     rule = copy.deepcopy(rule.in_mode(terms).begun())
     if rule.over is not None and all(one.kernels is None for one in rule.split(tuple(log.group_names))):
         raise TypeError(
-            f"correction must step as makewhole's Reserve does to be replayed over another; got {rule!r}"
+            f"a Reserve with over=... must not override propose or observe in a backtest; got {rule!r}"
         )
     run = _Run(rule, cap, Rules(one_sided, terms.sound, rule.integrates), log, trace=trace)
     for chunk in log.chunks(cap):
@@ -222,7 +237,7 @@ def backtest(
 
 
 def _certificate(rule: BookCorrection, groups: list[Name], terms: Terms) -> Certificate:
-    """What a forecaster with this correction could have lost: every outcome came before the next forecast."""
+    """Return the bound on what a forecaster with this correction could have lost on such a log."""
     if not rule.apart:
         return certify([rule], terms, no_exposure(1))
     bounds = GroupBounds()
@@ -232,26 +247,26 @@ def _certificate(rule: BookCorrection, groups: list[Name], terms: Terms) -> Cert
 
 
 def _group_columns(group: str | Sequence[str] | None) -> dict[str, str]:
-    """The columns of groups, each under a name of its own."""
+    """Return the columns of groups by argument: "group", or for several "group[0]", "group[1]", and so on."""
     if group is None or isinstance(group, str):
         return {} if group is None else {"group": group}
     columns = list(group) if isinstance(group, Sequence) else [group]
     if not all(isinstance(column, str) for column in columns) or len(set(columns)) < len(columns):
-        raise TypeError(f"group must be a column, or several different ones; got {group!r}")
+        raise TypeError(f"group must be the name of a column, or a list of different names; got {group!r}")
     return {f"group[{k}]": column for k, column in enumerate(columns)}
 
 
 def _check_groups(correction: BookCorrection, columns: list[str]) -> None:
     if correction.grouped and not columns:
-        raise ValueError(f"group must name a column: {correction!r} is for groups")
+        raise ValueError(f"group must name a column, because {correction!r} is for groups; got None")
     if correction.apart and len(columns) > 1:
         raise ValueError(
-            f"group must be one column unless the correction is OverlappingReserve(...); got {columns!r}"
+            f"group must be one column, or the correction an OverlappingReserve(...); got {columns!r}"
         )
 
 
 class _Out(NamedTuple):
-    """What the loop writes for every forecast; the last two are empty where nobody asked for them."""
+    """What the loop writes for every forecast; the last two are empty if not asked for."""
 
     c: Floats
     lam: Floats
@@ -261,7 +276,7 @@ class _Out(NamedTuple):
 
 
 class _Run:
-    """The loop's memory and what comes out of it."""
+    """A backtest while it runs: the corrections, the totals so far, and the points of the curve."""
 
     def __init__(
         self, correction: BookCorrection, cap: float, rules: Rules, log: Log, *, trace: bool
@@ -272,7 +287,7 @@ class _Run:
         self.places = correction.begin(names)
         self.players = [Player(one) for one in correction.split(names)]
         self.by_group = np.zeros((4, len(names)))  # rounds, turnover, loss, c
-        self.totals, self.turnover = np.zeros(3), 0.0  # the loss, the sum of c, how often it was below 0
+        self.totals, self.turnover = np.zeros(3), 0.0  # the loss, the sum of c, the number of c < 0
         self.rounds = 0
         self.traced = trace or bool(names)
         self.out = _Out(*(np.empty(CHUNK) for _ in _Out._fields))
@@ -310,7 +325,7 @@ class _Run:
             self._keep(self.trace, chunk, mu, c, lam, loss)
 
     def _step_apart(self, chunk: Chunk, out: _Out) -> None:
-        """Replay each group's forecasts on their own, then put all back in order."""
+        """Replay each group's forecasts through its own correction, then restore the order."""
         codes = chunk.groups[:, 0]
         order = np.argsort(codes, kind="stable")
         columns = Columns(*(column[order] for column in chunk.columns))
@@ -328,7 +343,7 @@ class _Run:
         self.totals[:1] = out.total[-1:] if len(order) else self.totals[:1]
 
     def _turn_to_members(self, groups: Any) -> None:
-        """Write down which weights the coming forecasts add up: everyone's, and those of their groups."""
+        """Set the weights that the next forecasts add up: the one for all, and those of their groups."""
         rows, columns = groups.shape
         members = np.concatenate([np.ones((rows, 1), np.int64), self.places[groups]], axis=1)
         marks = np.concatenate([[2, columns + 1], members.ravel()])
@@ -349,7 +364,7 @@ class _Run:
     def result(self, log: Log, certificate: Certificate, backend: str | None) -> BacktestResult:
         for player in self.players:
             player.finish()
-        if self.rounds and not np.isin(self.rounds, self.moments):  # rows were left out: the end is elsewhere
+        if self.rounds and not np.isin(self.rounds, self.moments):  # rows were left out
             self.points.append(self.last)
         round_, total, lam = (np.concatenate(part) for part in zip(*self.points, strict=True))
         curve = Curve(round_, total, total / np.maximum(round_, 1), lam)

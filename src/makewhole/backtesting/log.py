@@ -1,4 +1,4 @@
-"""A log of forecasts, stakes and outcomes in a dataframe: checked row by row, and handed out in chunks."""
+"""Read a log of forecasts, stakes and outcomes from a dataframe: check every row, and yield chunks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 from makewhole.arguments import Floats
 from makewhole.jit import call, jit
 
-# Rows the loop works on at a time: its columns stay in the processor's cache.
+# The number of rows in a chunk: few enough for its columns to stay in the processor's cache.
 CHUNK = 16_384
-# Rows taken from the dataframe at a time: what must be converted stays small, and memory flat.
+# The number of rows that are converted from the dataframe at a time, to limit memory.
 _BLOCK = 64 * CHUNK
 
 
 class Columns(NamedTuple):
-    """A few forecasts, column by column: what the loop of a backtest reads."""
+    """The columns of a chunk, one entry per forecast: what the loop of a backtest reads."""
 
     mu_hat: Floats
     c_hat: Floats
@@ -30,18 +30,22 @@ class Columns(NamedTuple):
 
 @dataclass(slots=True)
 class Chunk:
-    """A few forecasts: columns for the loop, and which rows of the log they are."""
+    """Some thousand forecasts: the columns for the loop, and the rows of the log that they come from."""
 
     columns: Columns
-    groups: Any  # for each forecast, numbers of the groups it belongs to, one column each; None: no groups
-    rows: Any  # positions in the log, one per stake: a slice or an array
-    forecast: Any  # for each of those rows, which of the chunk's forecasts it belongs to; None: one each
+    groups: Any  # the numbers of each forecast's groups, one column per group column; None: no groups
+    rows: Any  # the rows in the log, one per stake: a slice or an array
+    forecast: Any  # for each of these rows, the number of its forecast in the chunk; None: one row each
     stake: Floats
     stop: int
 
 
 class Log:
-    """The columns of a frame, checked and handed out in chunks."""
+    """A log in a narwhals frame. `chunks` checks its rows and yields them in chunks.
+
+    `names` maps the arguments of `backtest` to column names. Raises a ValueError if the log is empty, and a
+    TypeError if a column is not numeric.
+    """
 
     def __init__(self, frame: Any, names: dict[str, Any], one_sided: bool, groups: Sequence[str]) -> None:
         self.frame, self.names, self.one_sided = frame, names, one_sided
@@ -50,9 +54,9 @@ class Log:
         self.order: Any = None
         self._whole: dict[str, Floats] = {}
         self._blocks: dict[str, tuple[int, Floats]] = {}
-        self._gaps = 0  # rows left out before the chunks are cut
+        self._gaps = 0  # rows with missing numbers in a log with events
         if self.rows == 0:
-            raise ValueError("frame must have rows; got an empty one")
+            raise ValueError("frame must have at least one row; got 0")
         for name in ("mu", "outcome", "stake", "c_hat"):
             if name in frame.columns and not (frame[name].dtype.is_numeric() or _is_boolean(frame[name])):
                 raise TypeError(
@@ -62,18 +66,20 @@ class Log:
         self._no_width = np.zeros(CHUNK)
         self.groups, self.group_names = list(groups), list[Any]()
         self._codes = {name: self._numbered(name) for name in self.groups}
-        self._chunk_rows = CHUNK * 16 if groups else CHUNK  # every group in a chunk costs a call
+        self._chunk_rows = (
+            CHUNK * 16 if groups else CHUNK
+        )  # larger, because every group in a chunk costs a call
         self.rounds = self.rows
         if names["event"] is not None:
             self._sort_by_event()
 
     def _sort_by_event(self) -> None:
-        """Bring the rows of an event together, events in order of their first row that counts."""
+        """Sort the rows by event, the events in the order of their first row without missing numbers."""
         series = self.frame["event"]
         values = series.to_numpy()
         gaps = series.null_count() or (values.dtype.kind == "f" and int(np.isnan(values).sum()))
         if gaps:
-            raise ValueError(f"event={self.names['event']!r} must not be missing; got {gaps} such rows")
+            raise ValueError(f"event={self.names['event']!r} must not have missing values; got {gaps}")
         self._whole = {name: _floats(self.frame[name]) for name in self._numeric} | self._codes
         whole = ~np.logical_or.reduce([np.isnan(column) for column in self._whole.values()])
         kept = np.flatnonzero(whole)
@@ -86,14 +92,16 @@ class Log:
         self._gaps = self.rows - len(kept)
 
     def _numbered(self, name: str) -> Floats:
-        """A group column as numbers into `group_names`, NaN where it has a gap."""
+        """Return a group column as indices into `group_names`; NaN where the group is missing."""
         prefix = f"{self.names[name]}=" if len(self.groups) > 1 else ""
         known = {group: float(k) for k, group in enumerate(self.group_names)}
         series, codes = self.frame[name], np.full(self.rows, np.nan)
         for row, (value, gap) in enumerate(zip(series.to_list(), series.is_null().to_list(), strict=True)):
-            if gap or value != value:  # NaN is no group
+            if gap or value != value:  # NaN
                 continue
-            if isinstance(value, float) and value.is_integer():  # whole numbers with a gap among them
+            if (
+                isinstance(value, float) and value.is_integer()
+            ):  # pandas turns integers with a missing one into floats
                 value = int(value)
             label = value if type(value) in (int, str) and not prefix else f"{prefix}{value}"
             codes[row] = known.setdefault(label, float(len(known)))
@@ -104,7 +112,7 @@ class Log:
         return np.array([str(self.group_names[int(code)]) for code in codes], dtype=object)
 
     def c_range(self) -> tuple[float, float]:
-        """Where ĉ lies, in this log."""
+        """Return the smallest and the largest ĉ in the log."""
         if self.names["c_hat"] is None:
             return 0.0, 0.0
         low, high = np.inf, -np.inf
@@ -114,7 +122,7 @@ class Log:
         return (low, high) if low <= high else (0.0, 0.0)
 
     def largest(self) -> float:
-        """The largest gross stake on one forecast; 1 if nothing was staked."""
+        """Return the largest gross stake on one forecast; 1 if nothing was staked."""
         found = max(
             (float(chunk.columns.gross.max(initial=0.0)) for chunk in self.chunks(np.inf)), default=0.0
         )
@@ -131,12 +139,15 @@ class Log:
         return values
 
     def chunks(self, cap: float) -> Iterator[Chunk]:
-        """Hand out the log, a few thousand forecasts at a time, every row checked."""
+        """Yield the log in chunks, after checking their rows.
+
+        Raises a ValueError for a value that does not fit, or a gross stake over `cap`.
+        """
         self.missing = self._gaps
         start, end = 0, self.rows if self.order is None else len(self.order)
         while start < end:
             stop = min(start + self._chunk_rows, end)
-            if self.order is not None and stop < end:  # don't cut an event in two
+            if self.order is not None and stop < end:  # keep the rows of an event in one chunk
                 stop = int(np.searchsorted(self.event, self.event[stop - 1], side="right"))
             yield self._chunk(start, stop, cap)
             start = stop
@@ -171,7 +182,7 @@ class Log:
     def _gather(
         self, place: Any, code: Any, columns: tuple[Floats, ...], stop: int, codes: list[Floats]
     ) -> Chunk:
-        """Add up the stakes on each event; its forecast and outcome must be one."""
+        """Add up the stakes on each event; its forecast and outcome must be the same in all rows."""
         mu, y, b, width = columns
         _, first, forecast = np.unique(code, return_index=True, return_inverse=True)
         same = [("mu", mu), ("outcome", y), ("c_hat", width), *zip(self.groups, codes, strict=True)]
@@ -200,14 +211,12 @@ class Log:
         gross = chunk.columns.gross
         if not gross.max(initial=0.0) < np.inf:
             at = int(np.argmax(~np.isfinite(gross)))
-            raise ValueError(
-                f"the gross stake of a forecast must be finite; got {gross[at]} for the {at}th here"
-            )
+            raise ValueError(f"the sum of |stake| on a forecast must be finite; got {gross[at]}")
         if gross.max(initial=0.0) > cap:
             worst = int(np.argmax(gross > cap))
             first = worst if chunk.forecast is None else int(np.argmax(chunk.forecast == worst))
             raise ValueError(
-                f"max_stake must cover the gross stake of every forecast; got {cap} < {gross[worst]} "
+                f"max_stake must cover the sum of |stake| on every forecast; got {cap} < {gross[worst]} "
                 f"at row {_row(chunk.rows, first)}"
             )
 
@@ -219,7 +228,7 @@ class Log:
 
 
 def all_fine(mu: Any, y: Any, b: Any, other: Any) -> bool:
-    """Whether every row is as it should be: one look instead of a dozen, which then say what is wrong."""
+    """Whether all rows are valid: one fast pass. Only if not, slower checks find out what is wrong."""
     fine = True
     for t in range(len(mu)):
         fine &= (mu[t] >= 0.0) & (mu[t] <= 1.0) & ((y[t] == 0.0) | (y[t] == 1.0))
@@ -233,7 +242,7 @@ def _survey() -> Callable[..., bool]:
 
 
 def _example(series: Any) -> str:
-    """A column's type, and where it has text the first that is no number."""
+    """Return a column's type; for text, the first value that is not a number, and its row."""
     for row, value in enumerate(series.to_list() if str(series.dtype) == "String" else []):
         try:
             float(value or 0)
@@ -247,7 +256,7 @@ def _row(place: Any, at: int) -> int:
 
 
 def _floats(series: Any) -> Floats:
-    """A column as 64-bit floats, NaN where it has a gap; without a copy where that is what it is."""
+    """Return a column as 64-bit floats, with NaN for missing values; without a copy if possible."""
     import narwhals as nw
 
     wanted = series if series.dtype == nw.Float64 else series.cast(nw.Float64)

@@ -1,4 +1,4 @@
-"""A correction in the loop of a backtest."""
+"""Run one correction in the loop of a backtest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from makewhole.jit import call
 
 
 class Player:
-    """A correction in a loop: compiled if it has kernels, else plain. It learns in place."""
+    """Runs one correction over chunks of a log: compiled if it has kernels, else in a plain Python loop."""
 
     def __init__(self, correction: BookCorrection) -> None:
         self.correction, self.over = correction, correction.over
@@ -42,12 +42,12 @@ class Player:
         return make_replay(propose, observe)
 
     def replay(self, columns: Columns, *settings: Any) -> None:
-        """Run through a chunk's columns; `settings` are what the loop takes after them."""
+        """Run the loop over a chunk's columns; `settings` are its further arguments."""
         given: Any = columns if self.compiled else Columns(*(column.tolist() for column in columns))
         self._replay(self.memory, given, *settings)
 
     def finish(self) -> None:
-        """Let the correction have what the loop has learned."""
+        """Store what the loop has learned in the correction."""
         if self.compiled:
             self.correction.adopt(self.memory[:2])
         if self.over is not None:

@@ -13,35 +13,36 @@ from typing import Any
 import makewhole as mw
 
 _ABOUT = """\
-makewhole turns a forecast into a promise: whoever stakes a fair bet b on a forecast (mu, c) receives
-b*(y - mu) - |b|*c, so that her total loss is what the forecast said it would be, whatever happens.
+makewhole helps a forecaster to accept fair bets on its probabilities. Whoever stakes b on a forecast with
+probability mu and half-width c receives b*(y - mu) - |b|*c once the outcome y (0 or 1) is known. With the
+right stake a decision then has the same total loss for both outcomes.
 """
 
 _EPILOG = """\
 examples:
   makewhole insure --mu 0.5 use=2,-10 skip=0,0
-      which action, which stake, and what it will cost, for certain
+      choose an action and a stake, given each action's loss if y=0 and if y=1
   makewhole backtest log.csv --mu p --outcome y --stake amount --figure loss.png
-      what would it have cost to stand behind these forecasts?
+      what would it have cost to accept these stakes on these forecasts?
   makewhole audit forecasts.parquet --mu p --outcome y --by carrier,origin --html report.html
-      should we stand behind these forecasts? against whom would we lose, and how much?
+      which bets against these forecasts would have won, and not by luck?
   makewhole study flights
-      the paper's airline, on real flights: its figures, and which of its claims hold
+      the paper's airline on real flights: its figures, and which of its claims hold
 
-exit codes: 0 done; 1 the data or an argument's value does not fit (a message on stderr says what), or, with
---fail-if-unsound, an audit found the forecasts unsound; 2 the command line itself is wrong; 130 interrupted;
-141 the reader of the output went away.
+exit codes: 0 done; 1 an error in the data or in the value of an argument (stderr says which), or with
+--fail-if-unsound, an audit found the forecasts unsound; 2 an error in the command line; 130 interrupted;
+141 the program that reads the output has ended.
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
+    """Run the command line with these arguments (by default the program's), and return the exit code."""
     before = signal.getsignal(signal.SIGINT)
-    if before is not signal.SIG_IGN:  # which is how a shell starts what runs in the background
+    if before is not signal.SIG_IGN:  # a shell starts background jobs with SIGINT ignored
         signal.signal(signal.SIGINT, _stop_at_once)
     _print_whatever_the_terminal_can()
     try:
-        # Twice, for polars raises for a Ctrl-C and Python then raises for the same one.
+        # Caught twice: at a Ctrl-C polars raises, and then Python raises again.
         try:
             arguments = _parser().parse_args(argv)
             signal.signal(signal.SIGINT, before)
@@ -69,9 +70,9 @@ def _print_whatever_the_terminal_can() -> None:
 def _run(arguments: argparse.Namespace) -> int:
     try:
         code: int | None = arguments.run(arguments)
-    except SystemExit:  # rich's way to say the same
+    except SystemExit:  # rich raises this for a broken pipe
         return 141
-    except BrokenPipeError:  # whoever read our output has enough; Python must not try to flush the rest
+    except BrokenPipeError:  # the reader has ended; Python must not try to flush the rest
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except (ValueError, TypeError, OSError, ModuleNotFoundError) as error:
@@ -87,7 +88,7 @@ def _interrupted() -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from makewhole.cli import audit, backtest, insure, study  # here, where Ctrl-C is looked after
+    from makewhole.cli import audit, backtest, insure, study  # here, because Ctrl-C is handled by now
 
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(

@@ -1,4 +1,4 @@
-"""`makewhole backtest`: replay a log, and say what standing behind its forecasts would have cost."""
+"""`makewhole backtest`: replay a log, and print what accepting its bets would have cost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "backtest",
         help="replay a log of forecasts, stakes and outcomes",
-        description="Replay a log, in the order of its rows, through corrections: what would it have cost?",
+        description="Replay a log through corrections, in the order of its rows: what would it have cost to "
+        "accept these stakes? A correction is a rule that adapts the half-width c, the price of a bet per "
+        "unit staked.",
     )
     parser.add_argument("file", type=Path, help="a .csv or .parquet file")
     _add_options(parser)
@@ -33,39 +35,52 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add("--mu", default="mu", help="column of probabilities (default mu)")
     add("--outcome", default="y", help="column of outcomes, 0 or 1 (default y)")
     add("--stake", default="stake", help="column of stakes, of any sign (default stake)")
-    add("--c-hat", help="column of the base's own half-width (default: 0)")
-    add("--event", help="column that tells forecasts apart: its rows are stakes on one forecast")
-    add("--group", action="append", help="column of groups: each has a correction of its own")
+    add("--c-hat", help="column of the model's own half-width (default: 0)")
+    add("--event", help="column that names the forecast; rows with the same name are stakes on one forecast")
+    add("--group", action="append", help="column of groups; each group has its own correction")
     add(
         "--max-stake",
         type=float,
-        help="cap on the gross stake of a forecast (default: the largest in the log)",
+        help="cap: the largest sum of |stake| on a forecast (default: the largest in the log)",
     )
-    add("--one-sided", action="store_true", help="c = 0, everything into mu; stakes must not be negative")
+    add(
+        "--one-sided",
+        action="store_true",
+        help="corrections move mu, and c is 0; stakes must not be negative",
+    )
     add(
         "--correction",
         action="append",
         choices=[*_BY_NAME, "all"],
-        help="which to try; may be given several times (default all)",
+        help="correction to use; may be given several times (default: all)",
     )
-    add("--cells", type=int, help="cells of the swap corrections (default: chosen for the log's length)")
+    add(
+        "--cells",
+        type=int,
+        help="number of cells of the swap corrections (default: chosen for the log's length)",
+    )
     add(
         "--rate",
         type=float,
-        help="first step of standard regret (default 0.1), rate of reserve (default 0.01)",
+        help="step size of the corrections standard (default 0.1) and reserve (default 0.01)",
     )
-    add("--mode", choices=["exact", "sound"], default="exact", help="sound: honest intervals, 0 <= c <= 1/2")
-    add("--seed", type=int, default=0, help="seed of swap regret's draws (default 0)")
+    add(
+        "--mode",
+        choices=["exact", "sound"],
+        default="exact",
+        help="sound: 0 <= c <= 1/2, and [mu - c, mu + c] inside [0, 1] (default exact)",
+    )
+    add("--seed", type=int, default=0, help="seed of the correction swap, which draws at random (default 0)")
     add("--figure", type=Path, help="write the mean loss over time to this .png, .svg or .pdf")
     add("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Replay a log through one correction, or several, and print what each cost."""
+    """Replay a log through one or several corrections, and print what each would have cost."""
     chosen = arguments.correction or ["all"]
     names = list(_BY_NAME) if "all" in chosen else list(dict.fromkeys(chosen))
     figure = arguments.figure
-    if figure is not None:  # before an hour's work, not after it
+    if figure is not None:  # check before the long run, not after it
         if figure.suffix.lower() not in (".png", ".svg", ".pdf"):
             raise ValueError(f"--figure must end in .png, .svg or .pdf; got {str(figure)!r}")
         if not figure.parent.is_dir():
@@ -108,7 +123,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _correction(name: str, arguments: argparse.Namespace, frame: Any) -> mw.Correction:
-    """Make a correction that fits the log: its length, and where the base's own ĉ lies."""
+    """Return a correction for the length of the log and the range of its ĉ."""
     kind = _BY_NAME[name]
     widths = None if arguments.c_hat is None else frame[arguments.c_hat].drop_nulls().drop_nans()
     c_range = (0.0, 0.0) if widths is None or not len(widths) else (widths.min(), widths.max())
@@ -122,7 +137,7 @@ def _correction(name: str, arguments: argparse.Namespace, frame: Any) -> mw.Corr
 
 
 class _Progress:
-    """A bar per correction on a terminal's stderr, shown once a run takes over a second; else nothing."""
+    """A progress bar for each correction that runs for over a second, on stderr if it is a terminal."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._bars: Any = None
@@ -196,7 +211,7 @@ def _print_groups(results: dict[str, mw.BacktestResult], column: str) -> None:
     console = Console()
     console.print(table)
     if len(largest) > most:
-        console.print(f"and {len(largest) - most:,} groups more: --json has them all", highlight=False)
+        console.print(f"and {len(largest) - most:,} more groups; --json prints all of them", highlight=False)
 
 
 def _print_table(results: dict[str, mw.BacktestResult], cap: float | None) -> None:
@@ -206,7 +221,7 @@ def _print_table(results: dict[str, mw.BacktestResult], cap: float | None) -> No
     from rich.table import Table
 
     any_ = next(iter(results.values()))
-    hindsight = " (the largest in the log, known only in hindsight)" if cap is None else ""
+    hindsight = " (the largest in the log; set --max-stake to choose one)" if cap is None else ""
     console = Console()
     console.print(
         f"{any_.rows:,} rows, {any_.missing:,} left out for missing numbers; {any_.rounds:,} forecasts, "
@@ -229,4 +244,7 @@ def _print_table(results: dict[str, mw.BacktestResult], cap: float | None) -> No
         )
         table.add_row(name, *row)
     console.print(table)
-    console.print("Losses are the forecaster's: below zero it won.", highlight=False)
+    console.print(
+        "Losses are those of the forecaster; below zero it won. c < 0: the share of forecasts.",
+        highlight=False,
+    )

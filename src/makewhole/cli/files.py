@@ -8,7 +8,7 @@ from typing import Any
 
 from makewhole import extras
 
-# What people write for a missing number.
+# Texts that stand for a missing number.
 _MISSING = ["", "NA", "N/A", "na", "n/a", "nan", "NULL", "null", "None", "none", "-", "?"]
 
 

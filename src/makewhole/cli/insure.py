@@ -1,4 +1,4 @@
-"""`makewhole insure`: an action, a stake, and a loss to count on."""
+"""`makewhole insure`: choose an action and a stake, and print the total loss."""
 
 from __future__ import annotations
 
@@ -11,13 +11,21 @@ import makewhole as mw
 
 def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser("insure", help="an action, a stake, and a loss to count on")
+    parser = commands.add_parser("insure", help="choose an action and a stake, given a loss table")
     parser.add_argument(
-        "actions", nargs="+", metavar="ACTION=IF0,IF1", help="an action's loss if y=0 and if y=1"
+        "actions",
+        nargs="+",
+        metavar="ACTION=IF0,IF1",
+        help="name of an action, its loss if y=0, its loss if y=1",
     )
     parser.add_argument("--mu", type=float, required=True, help="probability that y=1")
-    parser.add_argument("--c", type=float, default=0.0, help="half-width of the forecast (default 0)")
-    parser.add_argument("--max-stake", type=float, help="largest stake that is taken")
+    parser.add_argument(
+        "--c",
+        type=float,
+        default=0.0,
+        help="half-width of the forecast: the price of a bet per unit staked (default 0)",
+    )
+    parser.add_argument("--max-stake", type=float, help="largest stake that is accepted (default: no limit)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
@@ -26,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the plan for a loss table given on the command line."""
     table = dict(_action(text) for text in arguments.actions)
     if len(table) < len(arguments.actions):
-        raise ValueError("every ACTION must have a name of its own")
+        raise ValueError("every ACTION must have a different name; got one twice")
     forecast = mw.Forecast(arguments.mu, arguments.c)
     plan = mw.insure(forecast, table, max_stake=arguments.max_stake)
     if arguments.json:

@@ -1,4 +1,7 @@
-"""Corrections: how λ is adapted so that c = ĉ + λ balances the books. One file each."""
+"""Corrections: rules that choose λ, so that the published half-width c = ĉ + λ balances the books.
+
+ĉ is the base learner's own half-width. One correction per file.
+"""
 
 from typing import Any
 
@@ -32,7 +35,7 @@ __all__ = [
     "name_of",
 ]
 
-# Every correction for a single book, in the order in which they are shown. The command line, the studies, the
+# Every correction without groups, in the order in which they are shown. The command line, the studies, the
 # checks, saved files and the README's table read it: a new correction is a file, two kernels and a line here.
 REGISTRY: tuple[type[Any], ...] = (
     NoCorrection,
@@ -42,18 +45,18 @@ REGISTRY: tuple[type[Any], ...] = (
     DeterministicSwap,
     Reserve,
 )
-# Those for groups.
+# The corrections for groups.
 FOR_GROUPS: tuple[type[Any], ...] = (Grouped, OverlappingReserve)
 
 _OURS = {kind.__name__: kind for kind in (*REGISTRY, *FOR_GROUPS)}
 
 
 def name_of(correction: object) -> str:
-    """One of ours by its bare name; anybody else's by where it lives, so that none passes for ours."""
+    """Return the name of a correction in saved files: ours by class name, others with their module."""
     kind = type(correction)
     return kind.__name__ if _OURS.get(kind.__name__) is kind else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def by_name(name: str) -> type[Any] | None:
-    """The class of one of ours."""
+    """Return the class of one of our corrections, or None if there is none of this name."""
     return _OURS.get(name)

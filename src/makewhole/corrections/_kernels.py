@@ -1,11 +1,11 @@
-"""Every step that runs both interpreted, one at a time, and compiled, over a whole log.
+"""The steps of all corrections, as plain functions that can also be compiled.
 
-Each function here is plain Python. The correction classes call it on lists; `compiled_replay` compiles the
-very same source with numba, on arrays, so the two cannot drift apart. They stand in one file because
-numba's cache notices a change only in the file of the function it compiled.
+The correction classes call these functions on lists, one forecast at a time. `compiled_replay` compiles the
+same source with numba, to run on arrays over a whole log, so both give the same numbers. All functions are in
+one file because numba's cache is invalidated only by changes of the file of the compiled function.
 
-A correction remembers a list of numbers and a list of whole numbers, and no more: arrays cost the compiled
-loop a reference count each. Its proposal is a tuple (λ, cell, split):
+A correction's memory is two lists: `values`, numbers, and `marks`, whole numbers. There are only two because
+every array costs the compiled loop a reference count per step. A proposal is a tuple (λ, cell, split):
 
     propose(values, marks) -> proposal         observe(values, marks, proposal, target, weight)
 """
@@ -22,7 +22,7 @@ Step = tuple[float, int, bool]
 
 
 class Rules(NamedTuple):
-    """How a book publishes: only stakes >= 0; honest intervals; a correction that adds up losses."""
+    """How forecasts are published: `one_sided` and `sound` as in `Terms`, `integrates` of the correction."""
 
     one_sided: bool
     sound: bool
@@ -31,19 +31,22 @@ class Rules(NamedTuple):
 
 NEARLY_HALF = 0.5 - 1e-9
 
-# --- Algorithm 1: what is published, and what it means for the correction ---------------------------------
+# --- Algorithm 1: what is published, and what the correction learns from it -------------------------------
 
 
 def publish(
     mu_hat: float, c_hat: float, lam: float, rules: Rules, least: float
 ) -> tuple[float, float, float]:
-    """Publish (μ, c), and what the target is measured from: c = ĉ + λ, from ĉ.
+    """Return (μ, c, origin): what is published, and the number from which the target is measured.
 
-    One-sided, everything goes into μ, the ask, and c is 0. Sound,
-    [μ − c, μ + c] is an interval inside [0, 1]. `least` is the least c (one-sided: ask) that the forecaster
-    can still afford. Where a number was clipped, the loss is not w·(x − λ) for x = z − ĉ: then the target is
-    measured from the λ in effect, except for a c that was raised and a correction that averages its targets;
-    for that one x = z − ĉ stays in range, and accounts for more than was lost.
+    Normally μ = μ̂, c = ĉ + λ, and the origin is ĉ. One-sided, c is 0 and ĉ + λ is added to μ instead. In
+    sound mode c is clipped to [0, ½] and μ to [c, 1 − c]. `least` is the smallest c (one-sided: the smallest
+    μ) with which the forecaster cannot lose more than its capital.
+
+    If a number was clipped, the loss is not w·(x − λ) with the target x = z − ĉ (see `balance`). The target
+    is then measured from c − λ, with the c that was published. There is one exception: if c was raised and
+    the correction averages its targets, x = z − ĉ is kept. It stays in the correction's range, and stands
+    for at least as much as was lost.
     """
     one_sided, sound, integrates = rules
     wanted = c_hat + lam
@@ -52,7 +55,7 @@ def publish(
     if not sound:
         return mu_hat, wanted, c_hat
     c = min(max(wanted, 0.0, least), 0.5)
-    if c > NEARLY_HALF:  # nearer to ½ the steps of a reserve are lost in rounding, and λ would stand still
+    if c > NEARLY_HALF:  # any nearer to ½, a reserve's steps would be lost in rounding
         c = 0.5
     mu = min(max(mu_hat, c), 1.0 - c)
     if c == wanted or (c > wanted and not integrates):
@@ -63,9 +66,10 @@ def publish(
 def balance(
     mu: float, c: float, origin: float, outcome: float, net: float, gross: float, max_stake: float
 ) -> tuple[float, float, float]:
-    """Settle one forecast: (loss ℓ, target x, weight w).
+    """Return (ℓ, x, w) of a settled forecast: the loss, the target and the weight.
 
-    With z = (B/A)·(y − μ), x = z − origin is the λ that would have balanced it, and ℓ/M = w·(x − λ).
+    With the net stake B, the gross stake A and z = (B/A)·(y − μ), the target x = z − origin is the λ that
+    would have balanced the forecast, w = A/M, and ℓ/M = w·(x − λ).
     """
     if gross == 0.0:
         return 0.0, -origin, 0.0
@@ -98,34 +102,34 @@ def mean_observe(values: Any, marks: Any, proposal: Step, target: float, weight:
 
 
 def gradient_propose(values: Any, marks: Any) -> Step:
-    """λ where the descent stands; values = [λ, steps, rate]."""
+    """λ as it is now; values = [λ, steps, rate]."""
     return values[0], 0, False
 
 
 def gradient_observe(values: Any, marks: Any, proposal: Step, target: float, weight: float) -> None:
-    """λ ← λ + (p/√t)·w·(x − λ), the gradient taken where the forecast was made."""
+    """λ ← λ + (rate/√t)·w·(x − λ'), where λ' is the λ with which the forecast was made."""
     values[1] += 1.0
     values[0] += values[2] / values[1] ** 0.5 * weight * (target - proposal[0])
 
 
 def reserve_propose(values: Any, marks: Any) -> Step:
-    """λ where the books stand; values = [λ, rate, floor]."""
+    """λ as it is now; values = [λ, rate, floor]."""
     return values[0], 0, False
 
 
 def reserve_observe(values: Any, marks: Any, proposal: Step, target: float, weight: float) -> None:
-    """λ ← λ + η·ℓ/M, no lower than the floor; ℓ/M = w·(x − λ) with the λ the forecast was made with."""
+    """λ ← λ + η·ℓ/M, but not below the floor; ℓ/M = w·(x − λ'), λ' being that of the forecast."""
     lam = values[0] + values[1] * weight * (target - proposal[0])
     values[0] = max(lam, values[2])
 
 
-# Groups that overlap: values = [rate, a weight for everyone, a weight for each group], and marks = [where the
-# next forecast's members stand, how many they are, and the members, forecast after forecast]: each the place
-# of its weight. The proposal's "cell" is where its members stand.
+# Groups that overlap. values = [rate, the weight for all, the weight of each group]. marks = [position of the
+# next forecast's members in marks, how many members a forecast has, then the members, forecast after
+# forecast]. A member is the place of a weight in values. A proposal's "cell" is the position of its members.
 
 
 def members_propose(values: Any, marks: Any) -> Step:
-    """λ = the sum of the members' weights."""
+    """λ is the sum of the members' weights."""
     at, size = marks[0], marks[1]
     lam = 0.0
     for k in range(at, at + size):
@@ -135,7 +139,7 @@ def members_propose(values: Any, marks: Any) -> Step:
 
 
 def members_observe(values: Any, marks: Any, proposal: Step, target: float, weight: float) -> None:
-    """Raise or lower every member's weight by η·ℓ/M, none below 0."""
+    """Move every member's weight by η·ℓ/M, but not below 0."""
     step = values[0] * weight * (target - proposal[0])
     for k in range(proposal[1], proposal[1] + marks[1]):
         values[marks[k]] = max(0.0, values[marks[k]] + step)
@@ -143,16 +147,16 @@ def members_observe(values: Any, marks: Any, proposal: Step, target: float, weig
 
 # --- cells: shared by swap regret and deterministic swap --------------------------------------------------
 # With K cells, values = [Σwx of each | Σw of each | best response of each | low, step, 1/step] and
-# marks = [the cell each best response lies in | current cell | draws].
+# marks = [the cell in which each best response lies | current cell | draws]. A cell "points" to that cell.
 
 
 def edge(low: float, step: float, k: int) -> float:
-    """Where cell k begins, and cell k − 1 ends."""
+    """Return where cell k begins and cell k − 1 ends."""
     return low + step * k
 
 
 def cell_of(low: float, step: float, per_unit: float, cells: int, x: float) -> int:
-    """Find the half-open cell that holds x; the outermost cells are open-ended."""
+    """Return the half-open cell that contains x; the two outermost cells are open-ended."""
     place = (x - low) * per_unit
     if place < 0.0:
         cell = 0
@@ -160,7 +164,7 @@ def cell_of(low: float, step: float, per_unit: float, cells: int, x: float) -> i
         cell = cells - 1
     else:
         cell = int(place)
-    # The multiplication may round across an edge; the edges decide (written out: a call costs as much).
+    # The multiplication may round across an edge: compare with the edges (written out, for speed).
     if cell > 0 and x < low + step * cell:
         return cell - 1
     if cell < cells - 1 and x >= low + step * (cell + 1):
@@ -169,7 +173,7 @@ def cell_of(low: float, step: float, per_unit: float, cells: int, x: float) -> i
 
 
 def credit(values: Any, marks: Any, cell: int, target: float, weight: float) -> None:
-    """Credit an outcome to a cell; keep its best response, Σwx/Σw, and the cell that holds it."""
+    """Credit an outcome to a cell: update its sums, its best response Σwx/Σw, and where that lies."""
     cells = len(marks) - 2
     values[cell] += weight * target
     values[cells + cell] += weight
@@ -182,7 +186,7 @@ def credit(values: Any, marks: Any, cell: int, target: float, weight: float) -> 
 
 
 def scramble(counter: int) -> int:
-    """Hash a counter to 32 random bits; the same bits from Python's integers and from machine words."""
+    """Return 32 random bits, a hash of the counter; the same in Python and compiled."""
     word = counter & 0xFFFFFFFF
     word = ((word ^ (word >> 16)) * 0x21F0AAAD) & 0xFFFFFFFF
     word = ((word ^ (word >> 15)) * 0x735A2D97) & 0xFFFFFFFF
@@ -190,10 +194,10 @@ def scramble(counter: int) -> int:
 
 
 def find_cycle(points: Any, start: int) -> tuple[int, int]:
-    """Follow best responses from `start` until a cell repeats: that cell, and the length of the cycle.
+    """Follow best responses from `start` until a cell repeats; return that cell and the cycle's length.
 
-    Brent's way, without a list of visited cells: first the length, then two walkers that far apart meet
-    at the first cell that repeats.
+    This is Brent's algorithm, which needs no list of visited cells. It finds the length first. Then two
+    pointers, that far apart, move on until they meet, at the first cell of the cycle.
     """
     slow, fast = start, points[start]
     power = length = 1
@@ -214,7 +218,7 @@ def find_cycle(points: Any, start: int) -> tuple[int, int]:
 
 
 def draw_from_cycle(marks: Any) -> None:
-    """Move on to a cell of the cycle that the current one leads into, drawn evenly."""
+    """Make a random cell of the cycle, to which the current cell leads, the current cell."""
     cells = len(marks) - 2
     cell, length = find_cycle(marks, marks[cells])
     if length > 1:
@@ -225,7 +229,7 @@ def draw_from_cycle(marks: Any) -> None:
 
 
 def swap_propose(values: Any, marks: Any) -> Step:
-    """Play the best response of a cell of the cycle."""
+    """Propose the best response of a random cell of the cycle."""
     cells = len(marks) - 2
     if marks[marks[cells]] != marks[cells]:
         draw_from_cycle(marks)
@@ -242,11 +246,11 @@ def swap_observe(values: Any, marks: Any, proposal: Step, target: float, weight:
 
 
 def search(marks: Any) -> bool:
-    """Move on to a cell that holds its own best response; or to the left of two that point at each other.
+    """Find a cell that contains its own best response, or two neighbours that point at each other.
 
-    The first cell asked is the current one, the second the one it points to, and then halves: a cell that
-    points right stands left of what we look for, one that points left stands right of it. Returns whether
-    it ended between two cells.
+    Make it, or the left one of the two, the current cell. Return whether it is two. The search looks at the
+    current cell, then at the cell it points to, and then halves the rest: what it looks for lies to the right
+    of a cell that points right, and to the left of a cell that points left.
     """
     cells = len(marks) - 2
     cell = marks[cells]
@@ -267,7 +271,7 @@ def search(marks: Any) -> bool:
 
 
 def deterministic_propose(values: Any, marks: Any) -> Step:
-    """Play a best response that lies in its own cell, or the boundary of two that point at each other."""
+    """Propose a best response that lies in its own cell, or the boundary of two that point at each other."""
     cells = len(marks) - 2
     if marks[marks[cells]] != marks[cells] and search(marks):
         return edge(values[-3], values[-2], marks[cells] + 1), marks[cells], True
@@ -276,8 +280,8 @@ def deterministic_propose(values: Any, marks: Any) -> Step:
 
 
 def deterministic_observe(values: Any, marks: Any, proposal: Step, target: float, weight: float) -> None:
-    """Credit the cell; of a boundary, the side on which the target lies."""
-    # Two branches, not one cell computed from λ: the processor then need not wait for λ to go on.
+    """Credit the cell; for a boundary, the cell on the side of the target."""
+    # Two branches instead of one computed cell: the processor then need not wait for λ.
     if not proposal[2] or target < proposal[0]:
         credit(values, marks, proposal[1], target, weight)
     else:
@@ -288,7 +292,7 @@ def deterministic_observe(values: Any, marks: Any, proposal: Step, target: float
 
 
 def refine(c_hat: float, inner_lam: float) -> float:
-    """What a reserve over another correction adds to: ĉ as that one would have it, kept honest."""
+    """Return what a reserve over another correction adds to: ĉ + λ' of that correction, in [0, ½]."""
     return min(max(c_hat + inner_lam, 0.0), 0.5)
 
 
@@ -299,7 +303,10 @@ def make_replay(
     inner_observe: Callable[..., None] = none_observe,
     composed: bool = False,
 ) -> Callable[..., None]:
-    """Make the loop of Algorithm 1 over columns, for one correction; composed, for a reserve over another."""
+    """Return the loop of Algorithm 1 over columns, for one correction.
+
+    If `composed`, it is a reserve over another correction, whose steps are the inner ones.
+    """
 
     def replay(
         memory: Any,
@@ -311,7 +318,7 @@ def make_replay(
     ) -> None:
         values, marks, inner_values, inner_marks = memory
         mu_hat, c_hat, outcome, net, gross = columns
-        c_out, lam_out, total_out, mu_out, loss_out = out  # the last two are empty where nobody asked
+        c_out, lam_out, total_out, mu_out, loss_out = out  # the last two are empty if not wanted
         traced = len(mu_out) > 0
         total, c_sum, negative = totals[0], totals[1], totals[2]
         for t in range(len(mu_hat)):
@@ -335,7 +342,7 @@ def make_replay(
     return replay
 
 
-# What the steps call: whoever compiles one must hand these to `jit` too.
+# The functions that the steps call: pass them to `jit` together with a step.
 HELPERS = (
     publish,
     balance,
@@ -356,7 +363,7 @@ def compiled_replay(
     observe: Callable[..., None],
     inner: tuple[Callable[..., Any], Callable[..., None]] | None = None,
 ) -> Callable[..., None]:
-    """Compile the loop for one of our corrections, or for a reserve over one."""
+    """Return the compiled loop for one of our corrections, or for a reserve over one."""
     inner_propose, inner_observe = inner or (none_propose, none_observe)
     replay = make_replay(propose, observe, inner_propose, inner_observe, composed=inner is not None)
     return jit(replay, *HELPERS, propose, observe, inner_propose, inner_observe)

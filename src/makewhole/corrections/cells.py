@@ -1,4 +1,4 @@
-"""What the two swap corrections share: equal cells over the range of λ, each with two sums."""
+"""The base class of the two swap corrections: equal cells over the range of λ, each with two sums."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from makewhole import arguments
 from makewhole.corrections import _kernels
 from makewhole.corrections.base import Memory, Proposal, Stepped
 
-# From so many cells on a memory is copied before every step in less time as an array than as a list.
+# With at least so many cells, copying an array before every step is faster than copying a list.
 _MANY = 64
 
 
 class CellCorrection(Stepped):
-    """K equal half-open cells over [low, high]; each knows its best response, Σwx/Σw.
+    """K equal half-open cells over [low, high].
 
-    An empty cell answers itself: with 0 if it holds 0, else with its midpoint. The outermost cells are
-    open-ended, so a range narrower than the targets' is allowed; it voids the guarantee.
+    Each cell keeps its best response, Σwx/Σw over the outcomes credited to it: the λ that would have balanced
+    them. The best response of a cell without outcomes is 0 if the cell contains 0, else its midpoint. The two
+    outermost cells also take all targets beyond [low, high]; but if there are such targets, the guarantees
+    do not hold.
     """
 
     options = ("cells",)
@@ -28,11 +30,11 @@ class CellCorrection(Stepped):
         self._cells = arguments.whole("cells", cells, least=2)
         self.low, self.high = arguments.interval("(low, high)", (low, high))
         if not self.low <= 0.0 <= self.high or self.low == self.high:
-            raise ValueError(f"[low, high] must hold 0 and more; got [{low!r}, {high!r}]")
+            raise ValueError(f"[low, high] must contain 0, with low < high; got [{low!r}, {high!r}]")
         self._step = (self.high - self.low) / self._cells
         if not 1e-300 < self._step < 1e300:
             raise ValueError(
-                f"[low, high] must be neither that narrow nor that wide; got [{low!r}, {high!r}]"
+                f"(high - low) / cells must lie between 1e-300 and 1e300; got [{low!r}, {high!r}]"
             )
         midpoints = [(a + b) / 2 for a, b in pairwise(self.edges)]
         values = [0.0] * (2 * cells) + midpoints + [self.low, self._step, 1 / self._step]
@@ -46,7 +48,7 @@ class CellCorrection(Stepped):
 
     @property
     def cells(self) -> int:
-        """How many cells there are."""
+        """The number of cells."""
         return self._cells
 
     @property
@@ -56,26 +58,26 @@ class CellCorrection(Stepped):
 
     @property
     def best_responses(self) -> list[float]:
-        """Each cell's best response to what was credited to it."""
+        """The best response of each cell to the outcomes credited to it."""
         return list(self._values[2 * self._cells : 3 * self._cells])
 
     def cell_of(self, x: float) -> int:
-        """The cell that holds x; the outermost two are open-ended."""
+        """Return the index of the cell that contains x; the two outermost cells are open-ended."""
         return _kernels.cell_of(self.low, self._step, 1 / self._step, self._cells, x)
 
     def covers(self, c_range: tuple[float, float]) -> bool:
-        """Whether the cells reach over all that a target can be when ĉ lies in `c_range`."""
+        """Whether the cells cover all targets that can occur if ĉ lies in `c_range`."""
         return self.low <= -1.0 - c_range[1] and self.high >= 1.0 - c_range[0]
 
     def proposed(self, memory: Memory) -> tuple[Proposal, Memory]:
-        """The next proposal, and the memory after it."""
+        """Return the next proposal, and the memory after it."""
         values, marks = memory
-        if marks[marks[-2]] != marks[-2]:  # the current cell points elsewhere: it will move
+        if marks[marks[-2]] != marks[-2]:  # the current cell will change
             memory = values, marks[:]
         return tuple.__new__(Proposal, self._propose(memory[0], memory[1])), memory
 
     def state(self) -> dict[str, Any]:
-        """Everything as plain data, O(cells)."""
+        """Return settings, sums and weights as plain data."""
         current, draws = self._marks[-2:]
         return {
             "cells": self._cells,
@@ -89,7 +91,7 @@ class CellCorrection(Stepped):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Continue where `state()` was taken."""
+        """Return a correction with the state that `state()` returned."""
         made = cls(cells=state["cells"], low=state["low"], high=state["high"])
         sums = arguments.numbers("sums", state["sums"])
         weights = arguments.numbers("weights", state["weights"])
@@ -102,7 +104,7 @@ class CellCorrection(Stepped):
         made._marks[-2], made._marks[-1] = current, draws
         for k, (total, weight) in enumerate(zip(sums.tolist(), weights.tolist(), strict=True)):
             made._values[k], made._values[made.cells + k] = total, weight
-            if weight > 0:  # the best response follows from the sums
+            if weight > 0:  # the best response is the ratio of the sums
                 made._values[2 * made.cells + k] = total / weight
                 made._marks[k] = made.cell_of(total / weight)
         return made

@@ -1,4 +1,4 @@
-"""What a correction promises of a book's losses: a certificate, and the terms it is made under."""
+"""A certificate, the proven bound on a forecaster's total loss, and the terms on which it depends."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 
 class Terms(NamedTuple):
-    """What a book promises to keep to; a correction's bound depends on it.
+    """The settings of a forecaster on which a correction's bound depends.
 
     `max_stake` is the cap M on the gross stake of one forecast, `c_range` the range of the base's ĉ, `sound`
-    whether the book publishes honest intervals, `one_sided` whether it takes only stakes >= 0.
+    whether [μ − c, μ + c] always lies inside [0, 1], `one_sided` whether only stakes >= 0 are accepted.
     """
 
     max_stake: float
@@ -21,11 +21,12 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A bound on the total loss that holds now and for ever, or None with the reason.
+    """A proven bound on a forecaster's total loss, for all time and whoever bets.
 
-    `theorem` names the theorem (docs/theory.md), or says why there is no bound. `exposure` is what late
-    outcomes add to the bound: the cap on open exposure where there is one, else what the forecasts that were
-    open at once could have lost; in that case the bound may still grow with them.
+    `bound` is None if there is no bound; `theorem` then says why, and else names the theorem
+    (docs/theory.md). `rate`, `max_stake` and `c_range` are the settings that it depends on. `exposure` is the
+    part of the bound that covers late outcomes: `max_exposure` if that is set, else what the forecasts that
+    were open at the same time could have lost. In the latter case the bound grows if more are open later.
     """
 
     bound: float | None

@@ -1,4 +1,4 @@
-"""Deterministic swap: exact against everyone, without a draw to read."""
+"""Deterministic swap: balances the forecasts of each cell of λ, without a random draw."""
 
 from __future__ import annotations
 
@@ -12,38 +12,41 @@ from makewhole.corrections.certificate import Terms
 
 
 class DeterministicSwap(CellCorrection):
-    """Play a cell that holds its own best response; else the boundary of two that point at each other.
+    """A swap correction without a random draw: it balances the forecasts of each cell of λ.
 
-    The lowest cell cannot point left nor the highest right, so a search by halves meets, after at most
-    log₂ K cells, one that answers itself or two neighbours k, k+1 that point at each other. Then their
-    common boundary v is played, and the outcome goes to k if its target lies below v, else to k+1. No
-    randomness, hence nothing to read.
+    The range of λ is divided into K cells. Each cell keeps its best response: the λ that would have balanced
+    all forecasts credited to it so far. If a cell contains its own best response, propose that. Else there
+    are two neighbouring cells whose best responses point at each other; propose the boundary between them,
+    and credit the outcome to the lower cell if its target lies below the boundary, else to the upper one. A
+    binary search finds one or the other within log₂ K steps: the best response of the lowest cell cannot
+    point down, nor that of the highest cell up.
 
-    Theorem C: against everyone, on every path, |Σℓ| ≤ M·R·(ΣA/(M·K) + K) with R = high − low, and per cell
-    |Σℓ| ≤ (R/K)·ΣA + R·M: exact at every price level. With ⌈√T⌉ cells, |mean ℓ| ≤ (2√T + 1)·RM/T. (For
-    outcomes that come before the next forecast.)
+    Theorem C, for outcomes that come before the next forecast, against everyone: |Σℓ| ≤ M·R·(ΣA/(M·K) + K),
+    and in each cell |Σℓ| ≤ (R/K)·ΣA + R·M. Here ℓ is the loss on a forecast, A its gross stake, M the cap and
+    R = high − low. With ⌈√T⌉ cells, the mean loss is at most (2√T + 1)·R·M/T in absolute value.
 
     Parameters
     ----------
     cells
-        How many cells; `for_horizon` picks ⌈√T⌉.
+        The number of cells; `for_horizon` takes ⌈√T⌉.
     low, high
-        The range of λ: [−1 − c₊, 1 − c₋] if ĉ lies in [c₋, c₊]. A narrower one voids the guarantee.
+        The range of λ. If ĉ lies in [c₋, c₊], it should be [−1 − c₊, 1 − c₋]; with a narrower range the
+        guarantee does not hold.
 
     Examples
     --------
     >>> import makewhole as mw
     >>> correction = mw.DeterministicSwap(cells=2)
-    >>> for target in (-0.5, 0.5):  # each cell learns to point at the other
+    >>> for target in (-0.5, 0.5):  # now the best response of each cell lies in the other
     ...     correction.observe(correction.propose(), target, weight=1.0)
     >>> correction.propose()
     Proposal(lam=0.0, cell=0, split=True)
     """
 
     name = "deterministic"
-    about = "the same cells, no draw"
-    against = "everyone: at most about 2RM/√T with ⌈√T⌉ cells"
-    why_no_bound = "deterministic swap bounds the mean, not the total (Theorem C)"
+    about = "a variant of it that draws nothing"
+    against = "everyone: it is at most about 2·R·M/√T"
+    why_no_bound = "deterministic swap bounds the mean loss, not the total (Theorem C)"
     mean_theorem = "our Theorem C"
     variants: ClassVar = {"deterministic swap": {}}
 
@@ -55,7 +58,10 @@ class DeterministicSwap(CellCorrection):
 
     @classmethod
     def for_horizon(cls, rounds: int, c_range: tuple[float, float] = (0.0, 0.0)) -> Self:
-        """⌈√T⌉ cells (at least 2) over all that x can be: the mean loss is at most (2√T + 1)·RM/T."""
+        """Make one for T rounds, with ⌈√T⌉ cells: the mean loss is then at most (2√T + 1)·R·M/T.
+
+        The cells cover all targets that can occur if ĉ lies in `c_range`.
+        """
         low, high = arguments.interval("c_range", c_range)
         cells = max(2, math.isqrt(arguments.whole("rounds", rounds, least=1) - 1) + 1)
         return cls(cells, low=-1.0 - high, high=1.0 - low)
@@ -64,12 +70,12 @@ class DeterministicSwap(CellCorrection):
     def fitted(
         cls, rounds: int, c_range: tuple[float, float] = (0.0, 0.0), seed: int | None = None, **settings: Any
     ) -> Self:
-        """⌈√T⌉ cells over all that x can be."""
+        """Make one with ⌈√T⌉ cells, unless `settings` say otherwise."""
         made = cls.for_horizon(rounds, c_range)
         return cls(**({"cells": made.cells, "low": made.low, "high": made.high} | settings))
 
     def mean_bound(self, rounds: int, terms: Terms) -> float | None:
-        """Theorem C: R·(1/K + K/T) caps."""
+        """Return R·(1/K + K/T)·M (Theorem C)."""
         reach = self.high - self.low
         return reach * (1 / self.cells + self.cells / rounds) * terms.max_stake
 

@@ -1,4 +1,4 @@
-"""Grouped: a correction of its own for every group."""
+"""Grouped: a separate correction for every group."""
 
 from __future__ import annotations
 
@@ -12,25 +12,30 @@ from makewhole.corrections.names import Name, read_names
 
 
 class Grouped(BookCorrection):
-    """One correction per group, for groups that do not overlap: none pays for another.
+    """A separate copy of a correction for every group, for groups that do not overlap.
 
-    Every group's books balance, not only those of all together, and with a `Reserve` every group has a
-    certificate of its own: `f.statement().groups`. A forecast then says whose it is:
-    `f.forecast(mu=0.3, groups="AA")`. For groups that overlap see `OverlappingReserve`.
+    The bets on each group balance, not only those on all together. With a `Reserve`, each group has its own
+    bound: `f.statement().groups["AA"].certificate`. Every forecast must name its group:
+    `f.forecast(mu=0.3, groups="AA")`. For groups that overlap, see `OverlappingReserve`.
 
     Parameters
     ----------
     correction
-        One of makewhole's; every group gets a copy of it.
+        One of makewhole's corrections; every group gets a copy of it.
     groups
-        The names of all groups there will ever be; any other is refused. If not given, a group begins
-        where it is first named, and the bound on the total grows with each.
+        The names of all groups; a forecast with another name raises a ValueError. If not given, any name is
+        accepted, and the bound on the total loss grows with the number of groups.
+
+    Raises
+    ------
+    TypeError
+        If `correction` is not one of makewhole's, or is itself for groups.
 
     Examples
     --------
     >>> import makewhole as mw
     >>> f = mw.InsuredForecaster(None, mw.Grouped(mw.Reserve(0.01)), mode="sound", max_stake=1)
-    >>> for t in range(10_000):  # someone knows all about AA, and nothing about UA
+    >>> for t in range(10_000):  # an agent knows every outcome of AA, and nothing of UA
     ...     aa, ua = f.forecast(mu=0.5, groups="AA"), f.forecast(mu=0.5, groups="UA")
     ...     payments = f.settle(aa, 1, stake=1.0) + f.settle(ua, t % 2, stake=1.0)
     >>> {name: round(s.total_loss, 1) for name, s in f.statement().groups.items()}
@@ -49,7 +54,7 @@ class Grouped(BookCorrection):
         ours = isinstance(correction, Stepped) and by_name(name_of(correction)) is type(correction)
         if not ours:
             raise TypeError(
-                f"correction must be one of makewhole's for a single book, to be copied; got {correction!r}"
+                f"correction must be one of makewhole's corrections without groups; got {correction!r}"
             )
         self.correction: Stepped = copy.deepcopy(correction)
         self.groups = None if groups is None else read_names("groups", groups)
@@ -62,7 +67,7 @@ class Grouped(BookCorrection):
         return f"Grouped({self.correction!r}{fixed})"
 
     def resembles(self, other: object) -> bool:
-        """Whether the other is of the same groups and the same correction."""
+        """Whether the other has the same groups, and a correction with the same settings."""
         if not isinstance(other, Grouped):
             return False
         return self.groups == other.groups and self.correction.resembles(other.correction)
@@ -76,17 +81,17 @@ class Grouped(BookCorrection):
 
     @property
     def integrates(self) -> bool:  # type: ignore[override]  # as its correction does
-        """Whether λ adds up losses, rather than averaging targets."""
+        """Whether λ adds up losses instead of averaging targets."""
         return self.correction.integrates
 
     @property
     def over(self) -> BookCorrection | None:  # type: ignore[override]  # as its correction does
-        """What every group's correction is over."""
+        """The correction that every group's `Reserve` is over, if any."""
         return self.correction.over
 
     @property
     def all_groups(self) -> tuple[Name, ...] | None:  # type: ignore[override]  # the setting
-        """The groups there will ever be, where they are known."""
+        """The names of all groups, if they were given."""
         return self.groups
 
     @property
@@ -95,11 +100,11 @@ class Grouped(BookCorrection):
         return self.correction.rate
 
     def line_bound(self, terms: Terms) -> float | None:
-        """What one group can lose on a line."""
+        """Return the bound on what one group can lose on one line; None: no bound."""
         return self.correction.line_bound(terms)
 
     def theorem(self, terms: Terms) -> str:
-        """The theorem behind each group's bound."""
+        """Return the name of the theorem that proves each group's bound."""
         return self.correction.theorem(terms)
 
     @property
@@ -108,19 +113,19 @@ class Grouped(BookCorrection):
         return self.correction.why_no_bound
 
     def covers(self, c_range: tuple[float, float]) -> bool:
-        """Whether every target that may come is in range."""
+        """Whether its range contains every target that can occur if ĉ lies in `c_range`."""
         return self.correction.covers(c_range)
 
     def check(self, proposal: Proposal) -> None:
-        """Raise a ValueError unless the proposal may have been a group's."""
+        """Raise a ValueError if the proposal cannot have come from a group's correction."""
         self.correction.check(proposal)
 
     def in_mode(self, terms: Terms) -> Self:
-        """The same as a book with these terms needs it."""
+        """Return a copy for these terms; a ValueError if it does not fit them."""
         return self._each(lambda one: one.in_mode(terms))
 
     def begun(self) -> Self:
-        """The same at the start of a new book."""
+        """Return a copy for new books."""
         return self._each(lambda one: one.begun())
 
     def _each(self, change: Any) -> Self:
@@ -132,54 +137,54 @@ class Grouped(BookCorrection):
     # --- groups -------------------------------------------------------------------------------------------
 
     def check_groups(self, groups: tuple[Name, ...]) -> tuple[Name, ...]:
-        """The group of a forecast; an error where it is not exactly one, or not one of those there are."""
+        """Return the group of a forecast; a ValueError unless it is exactly one, and a known one."""
         if len(groups) != 1:
-            asked = "groups must name one group, as in forecast(..., groups='AA')"
-            raise ValueError(f"{asked}: these do not overlap; got {list(groups)!r}")
+            asked = "groups must name exactly one group with Grouped(...), as in forecast(..., groups='AA')"
+            raise ValueError(f"{asked}; got {list(groups)!r}")
         if self.groups is not None and groups[0] not in self.groups:
             known = ", ".join(map(str, self.groups[:20]))
             raise ValueError(f"groups must be one of: {known}; got {groups[0]!r}")
         return groups
 
     def member(self, groups: tuple[Name, ...]) -> Stepped:
-        """The correction of this group, which begins here if it has not."""
+        """Return the correction of this group; it is made if the group is new."""
         (name,) = self.check_groups(groups)
         if name not in self.by_group:
             self.by_group[name] = copy.deepcopy(self.correction)
         return self.by_group[name]
 
     def split(self, groups: tuple[Name, ...]) -> list[BookCorrection]:
-        """The correction of every group."""
+        """Return the correction of every group."""
         return [self.member((name,)) for name in groups]
 
     def of_group(self, group: Name) -> BookCorrection:
-        """The correction that answers for a group's books."""
+        """Return the correction of a group; for a new group, the one it would be a copy of."""
         return self.by_group.get(group, self.correction)
 
     def parts(self, groups: tuple[Name, ...]) -> tuple[Part, ...]:
-        """The group's own."""
+        """Return the parts of the memory that a forecast uses: its group's."""
         return groups
 
     def propose(self) -> Proposal:
-        """Not without a group."""
-        raise TypeError("a grouped correction proposes for a group: member(groups).propose()")
+        """Raise a TypeError: a proposal is made for a group."""
+        raise TypeError("Grouped proposes for one group at a time: call member(groups).propose()")
 
     def observe(self, proposal: Proposal, target: float, weight: float) -> None:
-        """Not without a group."""
-        raise TypeError("a grouped correction learns for a group: member(groups).observe(...)")
+        """Raise a TypeError: an outcome belongs to a group."""
+        raise TypeError("Grouped learns for one group at a time: call member(groups).observe(...)")
 
     # --- memory: that of every group's correction ---------------------------------------------------------
 
     def memories(self) -> dict[Part, Memory]:
-        """All that every group has learned."""
+        """Return what every group has learned."""
         return {name: one.blank() for name, one in self.by_group.items()}
 
     def blank(self) -> Memory:
-        """A group begins as a copy."""
+        """Return the memory of a new group."""
         return self.correction.blank()
 
     def with_memories(self, memories: Mapping[Part, Memory]) -> Self:
-        """The same whose groups remember this."""
+        """Return a copy whose groups have these memories."""
         twin = copy.copy(self)
         twin.by_group = {}
         for name, memory in memories.items():
@@ -188,7 +193,7 @@ class Grouped(BookCorrection):
         return twin
 
     def rebuilt(self, memories: Mapping[Part, Memory], overs: Mapping[Part, Memory]) -> Any:
-        """The object whose groups have learned this."""
+        """Return a copy whose groups have learned this; `overs` is for the corrections they are over."""
         twin = self.with_memories(memories)
         for name, one in twin.by_group.items():
             if one.over is not None and name in overs:
@@ -196,30 +201,30 @@ class Grouped(BookCorrection):
         return twin
 
     def proposed(self, memory: Memory) -> tuple[Proposal, Memory]:
-        """A group's next proposal, and its memory after it."""
+        """Return a group's next proposal, and its memory after it."""
         return self.correction.proposed(memory)
 
     def learned(self, memory: Memory, proposal: Proposal, target: float, weight: float) -> Memory:
-        """A group's memory after an outcome."""
+        """Return a group's memory after an outcome."""
         return self.correction.learned(memory, proposal, target, weight)
 
     def part_state(self, part: Part, memory: Memory) -> Any:
-        """A group's memory as plain data."""
+        """Return a group's memory as plain data."""
         return self.of_group(part).part_state(None, memory) if part is not None else None
 
     def read_part(self, part: Part, state: Any) -> Memory:
-        """The memory that `part_state` was taken of, checked."""
+        """Return the memory for which `part_state` returned `state`; a ValueError if it does not fit."""
         if part is None:
             raise ValueError("every memory must belong to a group")
         member: Stepped = type(self.correction).from_state(state)
         if not member.resembles(self.correction):
             raise ValueError(f"every group must have a copy of {self.correction!r}; got {member!r}")
-        if repr(member) != repr(self.correction):  # it began elsewhere than the others
+        if repr(member) != repr(self.correction):  # its `start` differs from that of the others
             self.by_group[part] = member
         return self.correction.read_part(None, state)
 
     def state(self) -> dict[str, Any]:
-        """The correction that is copied, and what every group has learned."""
+        """Return the correction that is copied, and what every group has learned, as plain data."""
         from makewhole.corrections import name_of
 
         return {
@@ -231,7 +236,7 @@ class Grouped(BookCorrection):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Continue where `state()` was taken."""
+        """Return a correction with the state that `state()` returned."""
         from makewhole.corrections import by_name
 
         kind = by_name(state["type"])

@@ -1,4 +1,4 @@
-"""Naive best response: the best constant in hindsight."""
+"""Naive best response: the λ that would have balanced the past."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from makewhole.corrections.base import Stepped
 
 
 class NaiveBestResponse(Stepped):
-    """λ = Σwx / Σw, the constant that would have zeroed the past loss (follow the leader).
+    """The constant λ that would have made the past loss zero, λ = Σwx / Σw.
 
-    Good when nature repeats itself. An agent that flips its bets in phases of doubling length keeps the
-    forecaster's mean loss at about 0.15 of the cap for ever.
+    Here x is the target of a past forecast, the λ that would have balanced it, and w its weight, the gross
+    stake divided by the cap. This works if the future is like the past. An agent that changes sides in phases
+    whose length doubles (`makewhole.agents.PhaseDoubling`) wins about 0.15 of the cap per forecast for ever.
 
     Examples
     --------
@@ -26,8 +27,8 @@ class NaiveBestResponse(Stepped):
     """
 
     name = "naive"
-    about = "the best constant so far"
-    against = "agents who repeat themselves"
+    about = "the constant that would have balanced the past"
+    against = "bettors who repeat themselves"
     variants: ClassVar = {"naive": {}}
 
     _propose = staticmethod(_kernels.mean_propose)
@@ -40,12 +41,12 @@ class NaiveBestResponse(Stepped):
         return "NaiveBestResponse()"
 
     def state(self) -> dict[str, Any]:
-        """Both sums."""
+        """Return both sums as plain data."""
         return {"sum": self._values[0], "weight": self._values[1]}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Continue where `state()` was taken."""
+        """Return a correction with the state that `state()` returned."""
         total, weight = arguments.numbers("state", [state["sum"], state["weight"]]).tolist()
         if weight < 0:
             raise ValueError(f"weight in the state must not be negative; got {weight}")

@@ -1,4 +1,4 @@
-"""Names of groups, as callers give them."""
+"""Read names of groups, forecasts and bettors: text or whole numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Name = str | int
 
 
 def read_name(argument: str, given: Any) -> Name:
-    """Read one name: text or a whole number."""
+    """Return one name, text or a whole number; a TypeError for anything else."""
     if type(given) is str or type(given) is int:
         return given
     if isinstance(given, bool) or not isinstance(given, (str, int, np.integer)):
@@ -20,14 +20,19 @@ def read_name(argument: str, given: Any) -> Name:
 
 
 def read_names(argument: str, given: Any) -> tuple[Name, ...]:
-    """Read one name or several, each text or a whole number; None is none."""
+    """Return one name or several as a tuple without repeats; for None, an empty one.
+
+    Raises a TypeError unless each is text or a whole number.
+    """
     if given is None:
         return ()
     if isinstance(given, (str, int, np.integer)):
         given = (given,)
     flat = not isinstance(given, np.ndarray) or given.ndim == 1
     if not isinstance(given, Iterable) or isinstance(given, (bytes, bytearray)) or not flat:
-        raise TypeError(f"{argument} must be a name or several, text or whole numbers; got {given!r}")
+        raise TypeError(
+            f"{argument} must be a name or a list of names (text or whole numbers); got {given!r}"
+        )
     names: dict[Name, None] = {}
     for name in given:
         if isinstance(name, bool) or not isinstance(name, (str, int, np.integer)):

@@ -1,4 +1,4 @@
-"""No correction: the base learner's own c."""
+"""No correction: publish the base learner's own half-width."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from makewhole.corrections.base import Stepped
 
 
 class NoCorrection(Stepped):
-    """λ = 0 for ever.
+    """Always λ = 0: the forecaster publishes c = ĉ.
 
-    The baseline. Nothing protects the forecaster: whoever knows better wins at every forecast.
+    This is the baseline. Nothing protects the forecaster: an agent who knows more wins on every forecast.
 
     Examples
     --------
@@ -23,9 +23,9 @@ class NoCorrection(Stepped):
     """
 
     name = "none"
-    about = "0"
-    against = "nobody in particular"
-    why_no_bound = "nothing is corrected"
+    about = "always 0"
+    against = "nobody"
+    why_no_bound = "no correction is used"
     variants: ClassVar = {"none": {}}
 
     _propose = staticmethod(_kernels.none_propose)
@@ -38,10 +38,10 @@ class NoCorrection(Stepped):
         return "NoCorrection()"
 
     def state(self) -> dict[str, Any]:
-        """Nothing."""
+        """Return an empty dict: there is nothing to remember."""
         return {}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Make another one."""
+        """Return a new one."""
         return cls()

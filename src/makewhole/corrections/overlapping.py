@@ -1,4 +1,4 @@
-"""A reserve for groups that overlap: no group can lose more than the certificate, however many there are."""
+"""A reserve for groups that overlap: the loss of every group has the same bound, however many there are."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from makewhole.corrections.reserve import over_state, read_over, read_over_state
 
 
 class OverlappingReserve(BookCorrection):
-    """One weight for everyone and one for each group; λ is the sum of a forecast's weights.
+    """A `Reserve` for groups that overlap: what is lost in each group, and in total, is at most M/(2η).
 
-    Every loss raises the weights of the groups that the forecast belongs to by η·ℓ/M, every gain lowers
-    them, none below 0. A forecast may belong to any number of groups:
-    `f.forecast(mu=0.3, groups=["AA", "JFK"])`. Every group's total loss is at most M/(2η), however many
-    groups there are, and so is the total. It needs sound mode and ĉ >= 0. For groups that do not overlap,
-    `Grouped` gives each its own correction.
+    A forecast may belong to any number of groups: `f.forecast(mu=0.3, groups=["AA", "JFK"])`. There is one
+    weight for each group and one for all forecasts. λ is the sum of the weights of a forecast's groups and
+    the one for all. After a forecast that lost ℓ, each of these weights moves by η·ℓ/M, but not below 0; η is
+    the rate and M the cap. The bound holds for any number of groups. It needs `mode="sound"` and ĉ >= 0. For
+    groups that do not overlap, `Grouped` gives each its own correction.
 
     Parameters
     ----------
     rate
         η, above 0 and at most ½.
     over
-        Another of our corrections, as in `Reserve`: it refines ĉ first.
+        Another of makewhole's corrections, which changes ĉ first, as in `Reserve`.
 
     Examples
     --------
     >>> import makewhole as mw
     >>> f = mw.InsuredForecaster(None, mw.OverlappingReserve(0.01), mode="sound", max_stake=1)
-    >>> for _ in range(10_000):  # someone knows all about flights of AA from JFK
+    >>> for _ in range(10_000):  # an agent knows every outcome of AA from JFK
     ...     payments = f.settle(f.forecast(mu=0.5, groups=["AA", "JFK"]), 1, stake=1.0)
     >>> {name: round(s.total_loss, 1) for name, s in f.statement().groups.items()}
     {'AA': 16.7, 'JFK': 16.7}
@@ -68,15 +68,15 @@ class OverlappingReserve(BookCorrection):
 
     @property
     def kernels(self) -> Kernels | None:
-        """Its two steps; None where a subclass steps in its own way."""
+        """Its two steps, to be compiled; None for a subclass that overrides them."""
         return Kernels(self._propose, self._observe) if steps_as_registered(self) else None
 
     def propose(self) -> Proposal:
-        """The λ for a forecast that belongs to no group: everyone's weight."""
+        """Return the λ for a forecast without groups: the weight for all."""
         return self.proposed(self.gather([self._weights[None]]))[0]
 
     def observe(self, proposal: Proposal, target: float, weight: float) -> None:
-        """Learn an outcome of a forecast that belongs to no group."""
+        """Learn an outcome of a forecast without groups."""
         check_lesson(target, weight)
         self.check(proposal)
         if weight:
@@ -84,56 +84,56 @@ class OverlappingReserve(BookCorrection):
             self._weights[None] = self.scatter(memory)[0]
 
     def check(self, proposal: Proposal) -> None:
-        """Raise a ValueError unless the proposal may have been this correction's."""
+        """Raise a ValueError if the proposal cannot have come from this correction."""
         if proposal[1] != 2 or proposal[2]:
             raise ValueError(f"proposal must come from this correction; got {proposal!r}")
 
     # --- what it certifies --------------------------------------------------------------------------------
 
     def line_bound(self, terms: Terms) -> float | None:
-        """M/(2η), for every group and for all."""
+        """Return (½ − c₋)·M/η: the bound for every group and for the total."""
         return (
             max(0.0, 0.5 - (0.0 if self.over is not None else terms.c_range[0])) * terms.max_stake / self.rate
         )
 
     def theorem(self, terms: Terms) -> str:
-        """Theorem B, group by group."""
+        """Return the name of the theorem that proves the bound."""
         return "Theorem B, for every group and for all"
 
     def in_mode(self, terms: Terms) -> Self:
-        """The same; a ValueError outside sound mode."""
+        """Return a copy; a ValueError outside sound mode."""
         if not terms.sound or terms.one_sided or terms.c_range[0] < 0:
-            raise ValueError("overlapping groups need mode='sound', stakes of both signs and c_hat >= 0")
+            raise ValueError("OverlappingReserve needs mode='sound', one_sided=False and c_hat >= 0")
         if self.rate > 0.5:
             raise ValueError(f"rate must be at most 0.5 in sound mode; got {self.rate!r}")
         return copy.deepcopy(self)
 
-    # --- groups and memory: a weight for everyone, and one for each group ---------------------------------
+    # --- groups and memory: a weight for all forecasts, and one for each group ---------------------------
 
     def check_groups(self, groups: tuple[Name, ...]) -> tuple[Name, ...]:
-        """The groups of a forecast: any will do."""
+        """Return the groups of a forecast; any names are accepted."""
         return groups
 
     def parts(self, groups: tuple[Name, ...]) -> tuple[Part, ...]:
-        """Everyone's weight, and that of every group."""
+        """Return the parts of the memory that a forecast uses: for all, and for each of its groups."""
         return (None, *groups)
 
     def memories(self) -> dict[Part, Memory]:
-        """All weights."""
+        """Return all weights."""
         return dict(self._weights)
 
     def blank(self) -> Memory:
-        """A group begins at 0."""
+        """Return the weight of a new group: 0."""
         return 0.0
 
     def with_memories(self, memories: Mapping[Part, Memory]) -> Self:
-        """The same with these weights."""
+        """Return a copy with these weights."""
         twin = copy.copy(self)
         vars(twin).update(_weights=dict(memories), over=copy.deepcopy(self.over))
         return twin
 
     def with_over(self, over: BookCorrection | None) -> Self:
-        """The same over a correction that has learned more."""
+        """Return a copy that is over `over`."""
         twin = copy.deepcopy(self)
         vars(twin).update(over=over)
         return twin
@@ -142,30 +142,34 @@ class OverlappingReserve(BookCorrection):
         return self.with_memories(self._weights)
 
     def gather(self, memories: list[Memory]) -> Memory:
-        """The kernels' two lists: the rate and the weights; where the members stand, how many, and which."""
+        """Return the two lists that the kernels take.
+
+        The first has the rate and the weights; the second has the position and the number of the weights to
+        add up, and their places in the first list.
+        """
         return [self.rate, *memories], [2, len(memories), *range(1, 1 + len(memories))]
 
     def scatter(self, memory: Memory) -> list[Memory]:
-        """The weights."""
+        """Return the weights."""
         weights: list[Memory] = memory[0][1:]
         return weights
 
     def proposed(self, memory: Memory) -> tuple[Proposal, Memory]:
-        """The next proposal; it changes no weight."""
+        """Return the next proposal, and the memory, which does not change."""
         return tuple.__new__(Proposal, self._propose(memory[0], memory[1])), memory
 
     def learned(self, memory: Memory, proposal: Proposal, target: float, weight: float) -> Memory:
-        """The weights after an outcome."""
+        """Return the memory after an outcome."""
         values = memory[0][:]
         self._observe(values, memory[1], proposal, target, weight)
         return values, memory[1]
 
     def part_state(self, part: Part, memory: Memory) -> Any:
-        """A weight."""
+        """Return a weight as plain data."""
         return memory
 
     def read_part(self, part: Part, state: Any) -> Memory:
-        """A weight, checked."""
+        """Return a weight; a ValueError if it is below 0."""
         return arguments.within("weight", state, 0.0, np.inf)
 
     def __eq__(self, other: object) -> bool:
@@ -180,35 +184,35 @@ class OverlappingReserve(BookCorrection):
         return f"OverlappingReserve(rate={self.rate!r}{over})"
 
     def state(self) -> dict[str, Any]:
-        """The rate, the names of all groups, their weights after everyone's; and what it is over."""
+        """Return the rate, the groups' names, the weights (the one for all first), and `over`."""
         names = [name for name in self._weights if name is not None]
         weights = [self._weights[name] for name in (None, *names)]
         return {"rate": self.rate, "over": over_state(self.over), "names": names, "weights": weights}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Continue where `state()` was taken."""
+        """Return a correction with the state that `state()` returned."""
         made = cls(state["rate"], read_over_state(state["over"]))
         names = read_names("names", state["names"])
         weights = arguments.numbers("weights", state["weights"]).tolist()
         if len(weights) != len(names) + 1 or min(weights) < 0:
-            raise ValueError("weights must be one for each name and one for everyone, none below 0")
+            raise ValueError("weights must have one number for all and one for each name, none below 0")
         made._weights = dict(zip((None, *names), weights, strict=True))
         return made
 
     # --- compiled -----------------------------------------------------------------------------------------
 
     def begin(self, groups: tuple[Name, ...]) -> Any:
-        """Begin these groups; returns where each one's weight stands in the compiled loop's list."""
+        """Add these groups, and return the place of each one's weight in the compiled loop's list."""
         for name in groups:
             self._weights.setdefault(name, 0.0)
         places = {name: place for place, name in enumerate(self._weights, 1)}
         return np.array([places[name] for name in groups], dtype=np.int64)
 
     def arrays(self) -> tuple[Any, Any]:
-        """The memory as arrays, for the compiled loop: the rate and all weights, everyone's first."""
+        """Return the memory as arrays, for the compiled loop: the rate, the weight for all, the groups'."""
         return np.array([self.rate, *self._weights.values()]), np.array([2, 1, 1], dtype=np.int64)
 
     def adopt(self, arrays: tuple[Any, Any]) -> None:
-        """Take over the weights that the compiled loop has left."""
+        """Take over the weights after the compiled loop."""
         self._weights = dict(zip(self._weights, arrays[0][1:].tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Reserve: λ is the book itself, so the total loss is bounded by a constant, for ever."""
+"""Reserve: λ is proportional to the total loss, so the total loss is bounded by a constant."""
 
 from __future__ import annotations
 
@@ -13,30 +13,32 @@ from makewhole.corrections import _kernels
 from makewhole.corrections.base import BookCorrection, Memory, Part, Stepped
 from makewhole.corrections.certificate import Terms
 
-# Farther from 0, rounding would eat the steps.
+# The largest |λ|: beyond it, rounding would lose the steps.
 _FAR = 10_000.0
 
 
 class Reserve(Stepped):
-    """λ ← λ + η·ℓ/M: every loss raises the price, every gain lowers it, and the sum is bounded by a constant.
+    """Raise λ after every loss and lower it after every gain, so that the total loss stays bounded.
 
-    λ is the books themselves: Σℓ = M·(λ − λ₁)/η, and λ cannot leave the range of its targets. So the *total*
-    loss, not only its mean, is bounded, for ever and against anyone (Theorem A); with honest intervals,
-    `mode="sound"`, a forecaster that sets aside M/(2η) cannot be ruined (Theorem B). The rate is the dial:
-    capital goes with 1/η, the noise in c with √η.
+    After a forecast that lost ℓ, λ moves by η·ℓ/M, where η is the rate and M the cap. So the total loss is
+    M·(λ − λ₁)/η, where λ₁ is the first λ. λ cannot leave the range of its targets; hence the *total* loss,
+    not only its mean, is bounded by a constant, for ever and against everyone (Theorem A). With
+    `mode="sound"` the bound is M/(2η): a forecaster that sets aside this amount cannot run out of money
+    (Theorem B). A small rate needs more money; with a large rate c varies more (the bound is proportional to
+    1/η, the noise in c to √η).
 
-    Limits: it pays back past luck rather than forecasting better, and honest agents pay the spread that
-    those who know better force on it.
+    Limits: it does not improve the forecasts, it wins back what was lost. And if some agents know more than
+    the forecaster, c grows, and all agents pay it.
 
     Parameters
     ----------
     rate
         η, above 0 and at most 1; at most ½ in sound mode.
     start
-        λ₁, where it begins.
+        λ₁, the first λ.
     over
-        Another of our corrections, for sound mode: it refines ĉ to clip(ĉ + λ', 0, ½) and learns from its own
-        targets, never from this one's; the reserve then bounds what is left, with the same certificate.
+        Another of makewhole's corrections, for sound mode. It changes ĉ to clip(ĉ + λ', 0, ½), where λ' is
+        its own, and learns from its own targets. The reserve adds to the result, and has the same bound.
     overlapping
         Deprecated: use `OverlappingReserve(rate, over)`.
 
@@ -44,15 +46,15 @@ class Reserve(Stepped):
     --------
     >>> import makewhole as mw
     >>> f = mw.InsuredForecaster(None, mw.Reserve(rate=0.01), mode="sound", max_stake=1)
-    >>> for _ in range(10_000):  # someone who always knows the outcome
+    >>> for _ in range(10_000):  # an agent who knows every outcome
     ...     payments = f.settle(f.forecast(mu=0.5), 1, stake=1.0)
     >>> round(f.statement().total_loss, 2), f.statement().certificate.bound
     (50.0, 50.0)
     """
 
     name = "reserve"
-    about = "the books themselves, in constant steps"
-    against = "everyone, like 1/T: the *total* is bounded for ever"
+    about = "proportional to the total loss so far"
+    against = "everyone, like 1/T: the *total* loss is bounded for ever"
     mean_theorem = "our Theorem A"
     options = ("rate",)
     settings = ("rate", "start", "over")
@@ -71,7 +73,7 @@ class Reserve(Stepped):
         *,
         overlapping: bool = False,
     ) -> Any:
-        """Make a Reserve; with `overlapping` (deprecated) an OverlappingReserve."""
+        """Return a Reserve, or with `overlapping` (deprecated) an OverlappingReserve."""
         if not overlapping:
             return super().__new__(cls)
         from makewhole.corrections.overlapping import OverlappingReserve
@@ -97,7 +99,10 @@ class Reserve(Stepped):
 
     @classmethod
     def for_capital(cls, capital: float, max_stake: float) -> Self:
-        """The rate whose certificate, in sound mode with ĉ >= 0, is this capital: M/(2·capital).
+        """Make a Reserve that can lose at most `capital`, in sound mode with ĉ >= 0.
+
+        Its rate is M/(2·capital), where M is the cap `max_stake`. Raises a ValueError if `capital` is less
+        than `max_stake`.
 
         Examples
         --------
@@ -113,12 +118,15 @@ class Reserve(Stepped):
     # --- what it certifies --------------------------------------------------------------------------------
 
     def line_bound(self, terms: Terms) -> float | None:
-        """Theorem A, or in sound mode Theorem B: (1 − c₋ − λ₁)·M/η, or (½ − c₋ − λ₁)·M/η."""
+        """Return (1 − c₋ − λ₁)·M/η (Theorem A), or in sound mode (½ − c₋ − λ₁)·M/η (Theorem B)."""
         top = 0.5 if terms.sound and not terms.one_sided else 1.0
         return max(0.0, top - self._width_range(terms)[0] - self.start) * terms.max_stake / self.rate
 
     def late_loss(self, terms: Terms, open_at_once: int) -> float | None:
-        """M·D·R/(1 − ηD) with D forecasts open at once: all that λ can have moved by in the meantime."""
+        """Return M·D·R/(1 − ηD), where D is the number of forecasts open at the same time.
+
+        It covers how far λ can have moved before their outcomes came. None if ηD is 1 or more: no bound.
+        """
         share = self.rate * open_at_once
         if share >= 1:
             return None
@@ -127,24 +135,28 @@ class Reserve(Stepped):
         return open_at_once * terms.max_stake * reach / (1 - share)
 
     def _width_range(self, terms: Terms) -> tuple[float, float]:
-        """The range of what λ is added to: ĉ's, or over another correction always [0, ½]."""
+        """Return the range of what λ is added to: that of ĉ, or over another correction [0, ½]."""
         return terms.c_range if self.over is None else (0.0, 0.5)
 
     def theorem(self, terms: Terms) -> str:
-        """Theorem B with honest intervals, else Theorem A."""
+        """Return "Theorem B" in sound mode, else "Theorem A"."""
         return "Theorem B" if terms.sound and not terms.one_sided else "Theorem A"
 
     def mean_bound(self, rounds: int, terms: Terms) -> float | None:
-        """Theorem A: |Σℓ| <= M/η, whatever the number of rounds (ĉ = 0)."""
+        """Return M/(η·T): the bound M/η of Theorem A with ĉ = 0, divided by the number of rounds T."""
         return terms.max_stake / (self.rate * rounds)
 
     # --- in a book ----------------------------------------------------------------------------------------
 
     def in_mode(self, terms: Terms) -> Self:
-        """With the floor under λ that Theorem B needs, −c₊, in sound mode; without one in the other modes."""
+        """Return a copy for these terms: in sound mode λ stays at or above −c₊, as Theorem B requires.
+
+        Raises a ValueError if the rate is too large for sound mode, or if it is over another correction
+        outside sound mode.
+        """
         sound = terms.sound and not terms.one_sided
         if self.over is not None and not sound:
-            raise ValueError("a reserve over another correction needs mode='sound', and stakes of both signs")
+            raise ValueError("a Reserve with over=... needs mode='sound' and one_sided=False")
         if sound and self.rate > 0.5:
             raise ValueError(f"rate must be at most 0.5 in sound mode; got {self.rate!r}")
         floor = -self._width_range(terms)[1] if sound else -math.inf
@@ -152,7 +164,7 @@ class Reserve(Stepped):
         return self.with_memories({None: ([max(lam, floor), rate, floor], self._marks)})
 
     def begun(self) -> Self:
-        """The same at the start of a new book: what it has learned elsewhere is where this one begins."""
+        """Return a copy for new books, which start with the λ that it has learned elsewhere."""
         return self._starting_at(self._values[0])
 
     def _starting_at(self, start: float) -> Self:
@@ -161,25 +173,25 @@ class Reserve(Stepped):
         return twin
 
     def resembles(self, other: object) -> bool:
-        """Whether the other was made with the same settings, wherever each began."""
+        """Whether the other has the same rate and is over the same correction; `start` may differ."""
         if type(self) is not type(other) or not isinstance(other, Reserve):
             return False
         return repr((self.rate, self.over)) == repr((other.rate, other.over))
 
     def with_memories(self, memories: Mapping[Part, Memory]) -> Self:
-        """The same that remembers this; what it is over is copied as it is."""
+        """Return a copy with these memories; the correction that it is over is copied as it is."""
         twin = super().with_memories(memories)
         vars(twin).update(over=copy.deepcopy(self.over))
         return twin
 
     def read_part(self, part: Part, state: Any) -> Memory:
-        """The memory that `part_state` was taken of, with this book's floor whatever the state says."""
+        """Return the memory for which `part_state` returned `state`, with the lowest λ of these terms."""
         (lam, rate, _), marks = super().read_part(part, state)
         floor = self._values[2]
         return [max(lam, floor), rate, floor], marks
 
     def with_over(self, over: BookCorrection | None) -> Self:
-        """The same over a correction that has learned more."""
+        """Return a copy that is over `over`."""
         twin = copy.deepcopy(self)
         vars(twin).update(over=over)
         return twin
@@ -195,14 +207,14 @@ class Reserve(Stepped):
         return f"Reserve(rate={self.rate!r}{start}{over})"
 
     def state(self) -> dict[str, Any]:
-        """Rate, start, λ and floor; and the state of what it is over."""
+        """Return settings, λ and its floor, and the state of the correction it is over, as plain data."""
         lam, _, floor = self._values
         known = {"rate": self.rate, "start": self.start, "over": over_state(self.over), "lam": lam}
         return known | {"floor": None if math.isinf(floor) else floor}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Continue where `state()` was taken."""
+        """Return a correction with the state that `state()` returned."""
         if state.get("overlapping"):  # a file of version 2
             from makewhole.corrections.overlapping import OverlappingReserve
 
@@ -215,7 +227,7 @@ class Reserve(Stepped):
 
 
 def read_rate(rate: float) -> float:
-    """A reserve's rate: above 0 and at most 1."""
+    """Return a rate above 0 and at most 1; a ValueError for others."""
     value = arguments.positive("rate", rate)
     if value > 1:
         raise ValueError(f"rate must be at most 1; got {rate!r}")
@@ -223,23 +235,23 @@ def read_rate(rate: float) -> float:
 
 
 def read_over(over: Any) -> Stepped | None:
-    """A copy of the correction that a reserve is over."""
+    """Return a copy of the correction that a reserve is to be over; a TypeError if it cannot be."""
     ours = isinstance(over, Stepped) and not isinstance(over, Reserve) and over.kernels is not None
     if over is not None and not ours:
-        raise TypeError(f"over must be one of makewhole's other corrections; got {over!r}")
+        raise TypeError(f"over must be another of makewhole's corrections, not a Reserve; got {over!r}")
     twin: Stepped | None = copy.deepcopy(over)
     return twin
 
 
 def over_state(over: Any) -> dict[str, Any] | None:
-    """What a reserve is over, as plain data."""
+    """Return the correction that a reserve is over, as plain data."""
     from makewhole.corrections import name_of
 
     return None if over is None else {"type": name_of(over), "state": over.state()}
 
 
 def read_over_state(state: dict[str, Any] | None) -> Stepped | None:
-    """The correction that `over_state` was taken of."""
+    """Return the correction for which `over_state` returned `state`."""
     from makewhole.corrections import by_name
 
     if state is None:

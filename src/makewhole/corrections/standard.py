@@ -1,4 +1,4 @@
-"""Standard regret: online gradient descent."""
+"""Standard regret: online gradient descent on λ."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from makewhole.corrections.certificate import Terms
 
 
 class StandardRegret(Stepped):
-    """λ ← λ + (rate/√t)·w·(x − λ): gradient descent on w(x − λ)², with falling steps.
+    """Online gradient descent on λ, in steps that get smaller like 1/√t.
 
-    `rate` decides how it compares with the others: try 0.01, 0.1 and 1.
+    After the t-th forecast λ moves by (rate/√t)·w·(x − λ). The target x is the λ that would have balanced
+    the forecast; the weight w is its gross stake divided by the cap. This is gradient descent on w·(x − λ)².
+    The mean loss tends to 0 like 1/√T, against everyone. How soon depends on `rate`: try 0.01, 0.1 and 1.
 
     Parameters
     ----------
     rate
-        The first step's size, above 0; at most 1 keeps λ among the targets seen.
+        The size of the first step, above 0. If it is at most 1, λ stays within the range of the targets.
 
     Examples
     --------
@@ -36,9 +38,9 @@ class StandardRegret(Stepped):
     """
 
     name = "standard"
-    about = "online gradient descent"
-    against = "everyone, like 1/√T; its rate decides how soon"
-    why_no_bound = "with falling steps the bound on the total grows like √T"
+    about = "online gradient descent, in steps that get smaller"
+    against = "everyone, like 1/√T; the rate decides how soon"
+    why_no_bound = "its steps get smaller, so the bound on the total loss grows like √T"
     mean_theorem = "Zinkevich (2003)"
     options = ("rate",)
     settings = ("rate",)
@@ -54,7 +56,7 @@ class StandardRegret(Stepped):
         self._values, self._marks = [0.0, 0.0, self.rate], []
 
     def mean_bound(self, rounds: int, terms: Terms) -> float | None:
-        """Falling steps: |Σℓ| <= R·√T/p caps."""
+        """Return R·M/(rate·√T): the bound for steps that get smaller (docs/theory.md)."""
         reach = 2.0 + terms.c_range[1] - terms.c_range[0]
         return reach / (self.rate * math.sqrt(rounds)) * terms.max_stake
 
@@ -62,13 +64,13 @@ class StandardRegret(Stepped):
         return f"StandardRegret(rate={self.rate!r})"
 
     def state(self) -> dict[str, Any]:
-        """The rate, λ, and how many steps were taken."""
+        """Return the rate, λ, and the number of steps as plain data."""
         lam, steps, rate = self._values
         return {"rate": rate, "lam": lam, "steps": steps}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Continue where `state()` was taken."""
+        """Return a correction with the state that `state()` returned."""
         made = cls(state["rate"])
         lam, steps = arguments.numbers("state", [state["lam"], state["steps"]]).tolist()
         if steps < 0:

@@ -13,24 +13,26 @@ from makewhole.corrections.cells import CellCorrection
 
 
 class SwapRegret(CellCorrection):
-    """Play a best response to the rounds in which that very cell was played.
+    """The paper's swap correction: it balances the forecasts of each cell of λ, with a random draw.
 
-    From the current cell step to the cell that holds its best response, until a cell repeats. Of that
-    cycle draw one cell evenly, play its best response, and credit the outcome to it. A step costs as much
-    as the path is long, whatever the number of rounds.
+    The range of λ is divided into cells. Each cell keeps its best response: the λ that would have balanced
+    all forecasts credited to it so far. For a new forecast, start at the current cell and step to the cell
+    that contains its best response, from there to the next, and so on until a cell repeats. The repeating
+    cells form a cycle. Draw one of them at random, propose its best response, and credit the outcome to it.
 
-    The mean loss vanishes, like (log T / T)^¼, in expectation and against agents who cannot see the draw.
-    Agents who can, and the published c shows it, may win about 0.17 of the cap per forecast for ever:
-    `DeterministicSwap` holds against them too.
+    The mean loss tends to 0 like (log T / T)^¼, in expectation, against agents who cannot see which cell was
+    drawn. But the published c shows it: agents who keep track can win about 0.17 of the cap per forecast for
+    ever. `DeterministicSwap` holds against them, too.
 
     Parameters
     ----------
     cells
-        How many cells; an odd number keeps 0 inside a cell. `for_horizon` picks the paper's.
+        The number of cells. With an odd number, 0 lies inside a cell. `for_horizon` takes the paper's number.
     low, high
-        The range of λ: [−1 − c₊, 1 − c₋] if ĉ lies in [c₋, c₊]. A narrower one voids the guarantee.
+        The range of λ. If ĉ lies in [c₋, c₊], it should be [−1 − c₊, 1 − c₋]; with a narrower range the
+        guarantee does not hold.
     seed
-        The same seed gives the same draws, bit for bit. None takes a fresh one.
+        The same seed gives the same draws, bit for bit. None takes a new one.
 
     Examples
     --------
@@ -49,10 +51,12 @@ class SwapRegret(CellCorrection):
     """
 
     name = "swap"
-    about = "the paper's Algorithm 3"
-    against = "agents who cannot see the draw; others may win 0.17 of the cap for ever"
-    why_no_bound = "the paper's swap bounds the mean, in expectation, against agents who cannot see its draw"
-    # The second is what the paper's authors used: narrower than the targets, so without its guarantee.
+    about = "the paper's Algorithm 3, which draws at random"
+    against = "bettors who cannot see the draw; others can win 0.17·M per forecast for ever"
+    why_no_bound = (
+        "the paper's swap bounds the mean loss only, in expectation, against agents who cannot see its draw"
+    )
+    # The second is what the paper's authors used: its range is too narrow for the guarantee.
     variants: ClassVar = {"swap": {}, "swap ±0.1": {"cells": 40, "low": -0.1, "high": 0.1}}
 
     _propose = staticmethod(_kernels.swap_propose)
@@ -65,14 +69,17 @@ class SwapRegret(CellCorrection):
         seed = (
             int.from_bytes(os.urandom(4), "big") if seed is None else arguments.whole("seed", seed, least=0)
         )
-        # Mixed twice, so that neighbouring seeds start far apart and long seeds count in full.
+        # Mixed twice, so that neighbouring seeds give different draws, and all bits of long seeds count.
         self._marks[-1] = _kernels.scramble(_kernels.scramble(seed) ^ (seed >> 32) ^ 0x5EED)
 
     @classmethod
     def for_horizon(
         cls, rounds: int, c_range: tuple[float, float] = (0.0, 0.0), seed: int | None = None
     ) -> Self:
-        """The paper's choice for T rounds: K = max(2, ⌈(T / log T)^¼⌉) cells over all that x can be."""
+        """Make one for T rounds, as in the paper: K = max(2, ⌈(T / log T)^¼⌉) cells.
+
+        They cover all targets that can occur if ĉ lies in `c_range`.
+        """
         rounds = arguments.whole("rounds", rounds, least=1)
         low, high = arguments.interval("c_range", c_range)
         cells = max(2, math.ceil((rounds / math.log(rounds)) ** 0.25)) if rounds > 1 else 2
@@ -82,19 +89,19 @@ class SwapRegret(CellCorrection):
     def fitted(
         cls, rounds: int, c_range: tuple[float, float] = (0.0, 0.0), seed: int | None = None, **settings: Any
     ) -> Self:
-        """The paper's number of cells over all that x can be."""
+        """Make one with the paper's number of cells, unless `settings` say otherwise."""
         made = cls.for_horizon(rounds, c_range)
         return cls(**({"cells": made.cells, "low": made.low, "high": made.high, "seed": seed} | settings))
 
     def seen(self, lam: float) -> Proposal:
-        """Of the cycle, the cell whose best response was played."""
+        """Return the proposal that an observer infers from λ; see `drawn`."""
         return self.drawn(lam)
 
     def __repr__(self) -> str:
         return f"SwapRegret(cells={self.cells}, low={self.low!r}, high={self.high!r})"
 
     def cycle(self) -> list[int]:
-        """The cells of which the next proposal will draw one, without drawing."""
+        """Return the cells from which the next proposal will draw one; nothing is drawn."""
         cell, length = _kernels.find_cycle(self._marks, self._marks[-2])
         cells = [cell]
         while len(cells) < length:
@@ -102,9 +109,10 @@ class SwapRegret(CellCorrection):
         return cells
 
     def drawn(self, lam: float) -> Proposal:
-        """What someone who keeps a copy of this correction, but not its seed, learns from seeing λ.
+        """Infer from the published λ which cell was drawn, and make it the current cell.
 
-        Of the cycle, the cell whose best response was played; the copy moves on to it.
+        This is for an observer who keeps a copy of the correction without its seed: the cell is the one of
+        the cycle whose best response is λ.
         """
         cell = min(self.cycle(), key=lambda k: abs(self._values[2 * self.cells + k] - lam))
         self._marks[-2] = cell

@@ -1,4 +1,4 @@
-"""Base learners: the paper's two-layer networks, and adapters for models you already have."""
+"""Base learners, which say μ̂ and ĉ: the paper's two-layer networks, and adapters for other models."""
 
 from makewhole.forecasters.adapters import CallableForecaster, RiverForecaster, SklearnForecaster
 from makewhole.forecasters.base import (

@@ -1,8 +1,8 @@
-"""Two-layer networks, forward and back, on sparse rows; compiled on first use.
+"""Two-layer networks on sparse rows, forward and backward; compiled on first use.
 
-A network is (W, v): W has a row of hidden weights per input and a last row of biases, v the output weights
-and a last entry, the output bias. A sparse row touches only its own rows of W, so a plain gradient step
-costs as much as there are features that are not zero.
+A network is (W, v). W has a row of hidden weights for each input, and a last row of biases. v has the output
+weights, and as its last entry the output bias. A sparse row uses only its own rows of W, so the cost of a
+plain gradient step is proportional to the number of features that are not zero.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from makewhole.jit import jit
 
 
 def forward(W: Any, v: Any, slope: float, indices: Any, values: Any, active: Any) -> float:
-    """Compute the output; leave the hidden activations in `active`."""
+    """Return the output; write the hidden activations to `active`."""
     inputs, hidden = W.shape[0] - 1, W.shape[1]
     for h in range(hidden):
         active[h] = W[inputs, h]
@@ -34,7 +34,7 @@ def forward(W: Any, v: Any, slope: float, indices: Any, values: Any, active: Any
 def descend(
     W: Any, v: Any, slope: float, indices: Any, values: Any, active: Any, gradient: float, rate: float
 ) -> None:
-    """One plain gradient step, given the loss's derivative with respect to the output."""
+    """Take one plain gradient step, given the derivative of the loss with respect to the output."""
     inputs, hidden = W.shape[0] - 1, W.shape[1]
     step = rate * gradient
     for h in range(hidden):
@@ -61,7 +61,7 @@ def adam(
     rate: float,
     moments: Any,
 ) -> None:
-    """One Adam step (Kingma & Ba 2015) on every weight, whether its input is active or not."""
+    """Take one Adam step (Kingma & Ba 2015) on every weight, also where the input is zero."""
     inputs, hidden = W.shape[0] - 1, W.shape[1]
     mW, sW, mv, sv, time = moments
     time[0] += 1.0
@@ -94,7 +94,7 @@ def adam(
 def improve(
     net: Any, slope: float, indices: Any, values: Any, active: Any, gradient: float, rate: float, dense: bool
 ) -> None:
-    """Take the step the network was set up for."""
+    """Take one step with the optimizer of the network."""
     W, v, moments = net
     if dense:
         adam(W, v, slope, indices, values, active, gradient, rate, moments)
@@ -103,7 +103,7 @@ def improve(
 
 
 def predict(nets: Any, settings: Any, indices: Any, values: Any, active: Any) -> tuple[float, float]:
-    """μ̂ and ĉ for one row, clipped into their ranges."""
+    """Return μ̂ and ĉ for one row, clipped to their ranges."""
     slope, _, _, edge, c_low, c_high, _ = settings
     mu = forward(nets[0][0], nets[0][1], slope, indices, values, active)
     c = forward(nets[1][0], nets[1][1], slope, indices, values, active)
@@ -113,7 +113,7 @@ def predict(nets: Any, settings: Any, indices: Any, values: Any, active: Any) ->
 def learn(
     nets: Any, settings: Any, indices: Any, values: Any, active: Any, seen: tuple[float, float, float, float]
 ) -> None:
-    """Algorithm 2: one step on (μ_θ − y)², and one on (B(y − μ̂) − A·c_φ)² where anything was staked."""
+    """Take one step of Algorithm 2: on (μ_θ − y)², and if A > 0 on (B(y − μ̂) − A·c_φ)²."""
     slope, mu_rate, c_rate, _, _, _, dense = settings
     outcome, mu_hat, net, gross = seen
     output = forward(nets[0][0], nets[0][1], slope, indices, values, active)
@@ -125,7 +125,7 @@ def learn(
 
 
 def run(nets: Any, settings: Any, rows: Any, columns: Any, active: Any, mu_out: Any, c_out: Any) -> None:
-    """Predict, then learn, row after row."""
+    """Predict and then learn each row, in order."""
     starts, indices, values = rows
     outcome, net, gross = columns
     for t in range(len(outcome)):
@@ -144,6 +144,6 @@ class Compiled(NamedTuple):
 
 @functools.cache
 def compiled() -> Compiled:
-    """Compile them, or take them from numba's cache."""
+    """Return the compiled entry points, from numba's cache if they are in it."""
     inner = (forward, descend, adam, improve)
     return Compiled(jit(predict, *inner), jit(learn, *inner), jit(run, *inner, predict, learn))

@@ -1,4 +1,4 @@
-"""Models you already have as base learners. None of these libraries is imported here."""
+"""Use a river or scikit-learn classifier, or any function, as a base learner; neither library is imported."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from makewhole import arguments, frames
 
 
 def _answer(said: Mapping[Any, float], labels: Sequence[Any], classes: int | None) -> tuple[Any, Any]:
-    """(μ̂, ĉ = 0) from the probabilities a model gives its labels: all of them, or that of outcome 1.
+    """Return μ̂ and ĉ = 0, given a model's probabilities by label.
 
-    A model that says nothing yet is taken to say the same for every label.
+    μ̂ is the probability of outcome 1, or with `classes` of each class. If the model gives no probabilities
+    yet, all labels get the same one. Raises a ValueError for a label that is not in `labels`.
     """
     for label in said:
         if label not in labels:
@@ -29,18 +30,18 @@ def _answer(said: Mapping[Any, float], labels: Sequence[Any], classes: int | Non
 
 
 class RiverForecaster:
-    """A river classifier as base learner, with ĉ = 0.
+    """A river classifier as a base learner, with ĉ = 0.
 
-    Before it has learned anything it says the same for every class.
+    Before it has learned anything, it gives every class the same probability.
 
     Parameters
     ----------
     model
         Any river classifier with `predict_proba_one`, pipelines included.
     labels
-        The model's label for outcome 0, 1, …; by default False and True, or with classes 0 … K−1.
+        The model's labels for the outcomes 0, 1, …; by default False and True, or with `classes` 0 … K−1.
     classes
-        None for a binary event, else the number of classes.
+        The number of classes; None for a binary event.
 
     Examples
     --------
@@ -63,28 +64,33 @@ class RiverForecaster:
         _check_labels(self.labels, classes)
 
     def predict(self, x: Any) -> tuple[Any, Any]:
-        """The model's probabilities."""
+        """Return μ̂, the model's probability of outcome 1 (or of each class), and ĉ = 0."""
         return _answer(self.model.predict_proba_one(x), self.labels, self.classes)
 
     def learn(self, x: Any, outcome: int, **_: Any) -> None:
-        """One `learn_one`."""
+        """Call the model's `learn_one`."""
         self.model.learn_one(x, self.labels[outcome])
 
 
 class SklearnForecaster:
-    """A scikit-learn classifier as base learner, with ĉ = 0.
+    """A scikit-learn classifier as a base learner, with ĉ = 0.
 
-    With `partial_fit` it goes on learning, one row at a time; without, it must be fitted already and
-    stays as it is. A model that has seen nothing says the same for every class.
+    If the model has `partial_fit`, it goes on learning, one row at a time. If not, it must be fitted before,
+    and does not change. A model that has learned nothing gives every class the same probability.
 
     Parameters
     ----------
     model
         Any classifier with `predict_proba`.
     labels
-        The model's label for outcome 0, 1, …; by default its own `classes_` if it is fitted, else 0, 1, …
+        The model's labels for the outcomes 0, 1, …; by default its `classes_` if it is fitted, else 0, 1, …
     classes
-        None for a binary event, else the number of classes.
+        The number of classes; None for a binary event.
+
+    Raises
+    ------
+    ValueError
+        If the model is neither fitted nor has `partial_fit`, or `labels` has the wrong length.
 
     Examples
     --------
@@ -104,14 +110,14 @@ class SklearnForecaster:
         self._learns = hasattr(model, "partial_fit")
         fitted = hasattr(model, "classes_")
         if not fitted and not self._learns:
-            raise ValueError(f"{model!r} must be fitted first, or have partial_fit")
+            raise ValueError(f"model must be fitted first, or have partial_fit; got {model!r}")
         default = model.classes_ if fitted else np.arange(classes or 2)
         self.labels = np.asarray(default if labels is None else labels)
         self.classes = classes
         _check_labels(self.labels.tolist(), classes)
 
     def predict(self, x: Any) -> tuple[Any, Any]:
-        """The model's probabilities for one row: an array, a dict, a Series, or one row of a frame."""
+        """Return μ̂ and ĉ = 0 for one row: an array, a dict, a Series, or a frame with one row."""
         said: dict[Any, float] = {}
         if hasattr(self.model, "classes_"):
             chances = self.model.predict_proba(self._row(x))[0].tolist()
@@ -119,7 +125,7 @@ class SklearnForecaster:
         return _answer(said, self.labels.tolist(), self.classes)
 
     def predict_many(self, xs: Any) -> tuple[Any, Any]:
-        """The model's probabilities for many rows, asked once: μ̂ and ĉ of each."""
+        """Return μ̂ and ĉ = 0 for each of many rows, with one call of the model."""
         labels = self.labels.tolist()
         if not hasattr(self.model, "classes_") or not len(xs):
             answers = [_answer({}, labels, self.classes) for _ in range(len(xs))]
@@ -135,23 +141,23 @@ class SklearnForecaster:
         return [mu for mu, _ in answers], [c for _, c in answers]
 
     def learn(self, x: Any, outcome: int, **_: Any) -> None:
-        """One `partial_fit`, where the model has it."""
+        """Call the model's `partial_fit`, if it has it."""
         if self._learns:
             self.model.partial_fit(self._row(x), self.labels[[outcome]], classes=np.sort(self.labels))
 
     def _row(self, x: Any) -> Any:
-        """One row as scikit-learn wants it."""
+        """Return one row in the form that scikit-learn takes."""
         if isinstance(x, Mapping) or (hasattr(x, "to_dict") and np.ndim(x) == 1):  # a dict, or a Series
             return self._table([dict(x)])
         if np.ndim(x) < 2:
             return np.reshape(x, (1, -1))
         if len(x) != 1:
-            raise ValueError(f"x must be one row of features; got {len(x)}")
+            raise ValueError(f"x must be one row of features; got {len(x)} rows")
         return x
 
     def _table(self, rows: list[dict[Any, Any]]) -> Any:
-        """Rows with named features: a frame where the model was fitted on names, else an array."""
-        names = getattr(self.model, "feature_names_in_", None)  # scikit-learn's own word for them
+        """Return rows of named features as a frame if the model was fitted on names, else as an array."""
+        names = getattr(self.model, "feature_names_in_", None)  # set by scikit-learn
         if names is None:
             return np.array([list(row.values()) for row in rows])
         missing = [name for name in names if name not in rows[0]]
@@ -161,9 +167,15 @@ class SklearnForecaster:
 
 
 class CallableForecaster:
-    """Any function of x as base learner: it returns μ̂, or a pair (μ̂, ĉ). It is never trained here.
+    """Any function as a base learner. It is not trained.
 
-    A torch module is one: x goes in as it is, a tensor with one number (or K of them) may come out.
+    Parameters
+    ----------
+    function
+        Takes the features x, and returns μ̂ or a pair (μ̂, ĉ). It may return a torch tensor with one number
+        (with `classes`, K numbers).
+    classes
+        The number of classes; None for a binary event.
 
     Examples
     --------
@@ -177,7 +189,7 @@ class CallableForecaster:
         self.classes = classes
 
     def predict(self, x: Any) -> tuple[Any, Any]:
-        """What the function says."""
+        """Return μ̂ and ĉ; a ValueError if the function returns the wrong number of probabilities."""
         said = self.function(x)
         mu, c = said if isinstance(said, tuple) else (said, 0.0)
         size = self.classes or 1
@@ -189,11 +201,11 @@ class CallableForecaster:
         return vector.reshape(size), np.broadcast_to(width.ravel(), size)
 
     def learn(self, x: Any, outcome: Any, **_: Any) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def _plain_numbers(name: str, value: Any) -> Any:
-    """A tensor must let go of its gradients, its device and its number format first; lists know how."""
+    """Return numbers as an array; a tensor by way of a list, which drops its gradients and device."""
     return arguments.numbers(name, value.detach().tolist() if hasattr(value, "detach") else value)
 
 

@@ -1,4 +1,4 @@
-"""What a base learner is, and how to make one of a model you already have."""
+"""What a base learner is, and how to use a model as one."""
 
 from __future__ import annotations
 
@@ -12,20 +12,27 @@ from makewhole.forecasters.adapters import CallableForecaster, RiverForecaster, 
 
 @runtime_checkable
 class BaseForecaster(Protocol):
-    """Says μ̂ and ĉ, and learns from what happened.
+    """A model inside an `InsuredForecaster`: it says μ̂, a probability, and ĉ, a half-width.
 
-    Write your own with these two methods; `makewhole.checks.check_forecaster` tells whether it fits.
+    To write your own, implement these two methods, and test it with `makewhole.checks.check_forecaster`.
     """
 
     def predict(self, x: Any) -> tuple[Any, Any]:
-        """μ̂ and ĉ: two numbers, or for K classes two arrays of K numbers. Changes nothing."""
+        """Return μ̂ and ĉ: two numbers, or for K classes two arrays of K numbers. Must not change anything."""
 
     def learn(self, x: Any, outcome: Any, *, mu: Any, net: Any, gross: Any) -> None:
-        """Learn an outcome; `net` and `gross` are the stakes divided by the cap, `mu` what was predicted."""
+        """Learn an outcome.
+
+        `mu` is the μ̂ that was predicted. `net` and `gross` are the sums of the stakes and of their absolute
+        values, divided by the cap.
+        """
 
 
 def adapt(model: Any, classes: int | None = None) -> BaseForecaster:
-    """Take a base learner as it is; wrap a river or scikit-learn classifier, or any callable.
+    """Return a base learner for a model.
+
+    A base learner is returned as it is. A river or scikit-learn classifier, or any other callable, is
+    wrapped. Raises a TypeError for anything else.
 
     Examples
     --------
@@ -49,7 +56,7 @@ def adapt(model: Any, classes: int | None = None) -> BaseForecaster:
 
 
 class Said(NamedTuple):
-    """What a base said: μ̂ and ĉ of every line, one for a binary event, else one per class."""
+    """What a base learner said: μ̂ and ĉ, one of each for a binary event, else one per class."""
 
     mus: tuple[float, ...]
     widths: tuple[float, ...]
@@ -63,19 +70,23 @@ def ask(
     mu: Any,
     c_hat: Any,
 ) -> Said:
-    """μ̂ and ĉ of every line, valid: what the base says of x, or without a base what was given."""
+    """Return valid μ̂ and ĉ: what the base says for x, or without a base what the caller gave.
+
+    ĉ is clipped to `c_range`. Raises a TypeError if the caller gives `mu` and there is a base, or gives none
+    and there is no base.
+    """
     low, high = c_range
     width: Any
     if base is None:
         if type(mu) is float and c_hat is None and classes is None and 0.0 <= mu <= 1.0:
             return tuple.__new__(Said, ((mu,), (0.0 if low <= 0.0 <= high else min(max(0.0, low), high),)))
         if mu is None:
-            raise TypeError("there is no base: give the probability, forecast(mu=...)")
+            raise TypeError("mu must be given, because there is no base: forecast(mu=...)")
         width = min(max(0.0, low), high)
         if c_hat is not None:
             width = read_width(c_hat, c_range)
     elif mu is not None or c_hat is not None:
-        raise TypeError("there is a base, and it gives mu and c_hat: forecast(x)")
+        raise TypeError("mu and c_hat must not be given, because there is a base: forecast(x)")
     else:
         mu, width = base.predict(x)
         if type(width) is not float or not low <= width <= high:
@@ -84,7 +95,7 @@ def ask(
 
 
 def read_width(c_hat: Any, c_range: tuple[float, float]) -> Any:
-    """A ĉ that the caller gives, or an array of them."""
+    """Return a ĉ that the caller gives, or an array of them; a ValueError outside `c_range`."""
     low, high = c_range
     width = arguments.numbers("c_hat", c_hat)
     arguments.reject("c_hat", width, (width < low) | (width > high), f"must lie in c_range [{low}, {high}]")
@@ -92,7 +103,7 @@ def read_width(c_hat: Any, c_range: tuple[float, float]) -> Any:
 
 
 def valid(mu: Any, width: Any, classes: int | None) -> Said:
-    """One forecast's μ̂ and ĉ as numbers, one per line."""
+    """Return one forecast's μ̂ and ĉ, checked; a ValueError if they are not probabilities."""
     if classes is None:
         if type(mu) is float and type(width) is float and 0.0 <= mu <= 1.0:
             return tuple.__new__(Said, ((mu,), (width,)))
@@ -107,10 +118,7 @@ def valid(mu: Any, width: Any, classes: int | None) -> Said:
 
 
 class Rows:
-    """Many feature rows, each handed out as a row of its own: of an array, a frame or a sequence.
-
-    A frame's row comes out as a dict by column.
-    """
+    """Many rows of features: an array, a frame or a sequence. `rows[k]` is one row; of a frame, a dict."""
 
     def __init__(self, given: Any) -> None:
         self.given = given
@@ -136,8 +144,11 @@ class Rows:
 def ask_many(
     base: BaseForecaster, rows: Rows, classes: int | None, c_range: tuple[float, float]
 ) -> tuple[Any, Any]:
-    """μ̂ and ĉ of every row, valid, as two arrays: asked at once where the base can answer for all."""
-    answer = getattr(base, "predict_many", None)  # a base of somebody's own need not have it
+    """Return valid μ̂ and ĉ of every row, as two arrays.
+
+    The base is asked once for all rows if it has `predict_many`, else row by row.
+    """
+    answer = getattr(base, "predict_many", None)  # a user's own base need not have it
     if answer is not None:
         mu, width = answer(rows.given)
     else:
@@ -147,13 +158,13 @@ def ask_many(
     shape = (len(rows),) if classes is None else (len(rows), classes)
     chances = _probabilities(mu, classes) if len(rows) else np.zeros(shape)
     if chances.shape != shape:
-        raise ValueError(f"the base must say one probability per row and class; got shape {chances.shape}")
+        raise ValueError(f"the base must return one probability per row and class; got shape {chances.shape}")
     widths = np.broadcast_to(np.clip(arguments.numbers("c_hat", width), *c_range), shape)
     return chances, widths
 
 
 def given_many(mu: Any, c_hat: Any, classes: int | None, c_range: tuple[float, float]) -> tuple[Any, Any]:
-    """The same where the caller gives them."""
+    """Return valid μ̂ and ĉ that the caller gives, as two arrays."""
     chances = _probabilities(mu, classes)
     if chances.ndim != (1 if classes is None else 2) or (classes and chances.shape[1] != classes):
         wanted = "one probability per forecast" if classes is None else f"{classes} per forecast"

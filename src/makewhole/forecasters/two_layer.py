@@ -12,40 +12,41 @@ from makewhole.jit import call
 
 
 class SparseRow(NamedTuple):
-    """One row of features by the places where it is not zero: `SparseRow([3, 17], [1.0, 0.5])`."""
+    """One row of features, as the indices of those that are not zero, and their values."""
 
     indices: Any
     values: Any
 
 
 class TwoLayerLearner:
-    """The paper's base learner: μ_θ and c_φ, two-layer networks with leaky ReLU, learning from every outcome.
+    """The paper's base learner: one two-layer network for μ and one for c, trained on every outcome.
 
-    μ_θ takes a gradient step on (μ_θ(x) − y)², c_φ one on (b(y − μ̂) − |b|·c_φ(x))² with the stakes divided
-    by the cap. Plain gradient steps assume features of the size of 1: standardise numbers first, or lower
-    the rates. Binary events only.
+    The networks μ_θ and c_φ have leaky ReLUs. After every outcome y, μ_θ takes a gradient step on
+    (μ_θ(x) − y)². If b was staked, c_φ takes one on (b(y − μ̂) − |b|·c_φ(x))², with b divided by the cap. The
+    default rates are for features of about the size of 1: standardise numbers first, or lower the rates. It
+    is for binary events only.
 
-    A row x is a sequence of `inputs` numbers, or a `SparseRow` of the few that are not zero (one-hot).
+    A row x is a sequence of `inputs` numbers, or a `SparseRow` if most of them are zero (one-hot).
 
     Parameters
     ----------
     inputs
-        How many features there are.
+        The number of features.
     hidden
-        Hidden units in each network.
+        The number of hidden units in each network.
     mu_rate, c_rate
-        Step sizes.
+        The step sizes of the two networks.
     optimizer
-        "gradient": plain steps, the paper's; a step costs as much as the row has features that are not
-        zero. "adam": every weight moves at every step.
+        "gradient", as in the paper: plain gradient steps; their cost is proportional to the number of
+        features that are not zero. "adam": every weight changes at every step.
     edge
-        μ̂ stays in [edge, 1 − edge].
+        μ̂ is clipped to [edge, 1 − edge].
     c_range
-        ĉ stays in this range.
+        ĉ is clipped to this range.
     slope
-        Of the leaky ReLU below zero.
+        The slope of the leaky ReLU below zero.
     seed
-        Of the initial weights.
+        The seed of the initial weights.
 
     Examples
     --------
@@ -95,11 +96,11 @@ class TwoLayerLearner:
         self._every = np.arange(self.inputs)
 
     def _network(self, draw: np.random.Generator, bias: float) -> tuple[Any, ...]:
-        """Hidden weights drawn for the fan-in; output weights 0: it says `bias` until it has learned."""
+        """Return a new network; its output weights are 0, so that at first its output is `bias`."""
         W = draw.normal(0.0, 1.0 / np.sqrt(self.inputs), (self.inputs + 1, self.hidden))
         v = np.zeros(self.hidden + 1)
         W[-1], v[-1] = 0.0, bias
-        # Plain steps keep no moments, but the compiled code wants the shapes to be there.
+        # Plain steps need no moments, but the compiled code needs arrays of the same number of axes.
         like = (W, v) if self.optimizer == "adam" else (np.zeros((0, 0)), np.zeros(0))
         moments = (
             *(np.zeros_like(like[0]) for _ in "ms"),
@@ -109,7 +110,7 @@ class TwoLayerLearner:
         return W, v, moments
 
     def predict(self, x: Any) -> tuple[float, float]:
-        """μ̂ and ĉ for one row."""
+        """Return μ̂ and ĉ for one row."""
         from makewhole.forecasters._kernels import compiled
 
         mu, c = call(compiled().predict, self._nets, self._settings, *self._row(x), self._active)
@@ -119,7 +120,11 @@ class TwoLayerLearner:
     def learn(
         self, x: Any, outcome: float, *, mu: float | None = None, net: float = 0.0, gross: float = 0.0
     ) -> None:
-        """Take one step. `net` and `gross` are the stakes divided by the cap, `mu` what was forecast."""
+        """Take one step after an outcome.
+
+        `mu` is the μ̂ that was predicted. `net` and `gross` are the sums of the stakes and of their absolute
+        values, divided by the cap. Raises a ValueError if one of them is not valid.
+        """
         from makewhole.forecasters._kernels import compiled
 
         row = self._row(x)
@@ -138,10 +143,10 @@ class TwoLayerLearner:
         )
 
     def run(self, rows: Any, outcome: Any, net: Any = 0.0, gross: Any = None) -> tuple[Floats, Floats]:
-        """Predict and then learn, row after row, at compiled speed; returns every μ̂ and ĉ.
+        """Predict and then learn each row, in order, at compiled speed; return every μ̂ and ĉ.
 
-        `rows` is a matrix, or a sparse one by rows (anything with `indptr`, `indices` and `data`, such as
-        SciPy's CSR). `gross` is |net| unless given.
+        `rows` is a matrix, or a sparse matrix by rows: anything with `indptr`, `indices` and `data`, such as
+        SciPy's CSR. `gross` is |net| by default.
         """
         from makewhole.forecasters._kernels import compiled
 
@@ -158,7 +163,7 @@ class TwoLayerLearner:
 
     @property
     def internals(self) -> tuple[Any, Any]:
-        """Networks and settings as the compiled functions take them; the networks change as they learn."""
+        """The networks and settings that the compiled functions take; the networks change as they learn."""
         return self._nets, self._settings
 
     def _row(self, x: Any) -> tuple[Any, Any]:
@@ -199,7 +204,7 @@ class TwoLayerLearner:
             )
 
     def state(self) -> dict[str, Any]:
-        """Settings and weights as plain data."""
+        """Return settings and weights as plain data."""
         slope, mu_rate, c_rate, edge, low, high, _ = self._settings
         settings: dict[str, Any] = {
             "inputs": self.inputs,
@@ -213,7 +218,7 @@ class TwoLayerLearner:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Continue where `state()` was taken."""
+        """Return a learner with the state that `state()` returned."""
         made = cls(**state["settings"])
         for (W, v, moments), saved in zip(made._nets, state["nets"], strict=True):
             for array, values in zip((W, v, *moments), (saved[0], saved[1], *saved[2]), strict=True):
