@@ -1,5 +1,6 @@
 """Tables, logs and rounds that several tests play with."""
 
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,11 @@ import makewhole as mw
 
 # A round: μ̂, where ĉ lies in its range, the outcome, a stake, and the share of it that is staked against it.
 step = st.tuples(st.floats(0, 1), st.floats(0, 1), st.integers(0, 1), st.floats(-1, 1), st.floats(0, 1))
+
+
+def version_of(package: str) -> tuple[int, ...]:
+    """The first two numbers of an installed version, for what older ones cannot do."""
+    return tuple(int(part) for part in metadata.version(package).split(".")[:2])
 
 
 def table_of(rows: int, seed: int, shift: Any = 0.0) -> pd.DataFrame:

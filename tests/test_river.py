@@ -8,6 +8,7 @@ from river import checks, datasets, evaluate, linear_model, metrics, preprocessi
 
 import makewhole as mw
 from makewhole.river import InsuredClassifier
+from samples import version_of
 
 
 def models() -> list[InsuredClassifier]:
@@ -41,6 +42,7 @@ def test_progressive_validation_scores_as_the_model_alone() -> None:
     )
 
 
+@pytest.mark.skipif(version_of("river") < (0, 24), reason="older pipelines pass no stake on")
 def test_stakes_reach_the_books_also_through_a_pipeline() -> None:
     model = preprocessing.StandardScaler() | InsuredClassifier(linear_model.LogisticRegression(), max_stake=5)
     for x, y in datasets.Phishing().take(50):

@@ -193,7 +193,6 @@ def interrupt(command: list[str], sign: Path, **environment: str) -> tuple[int, 
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | environment,
-        preexec_fn=_heed_control_c,
     ) as process:
         try:
             while not sign.exists() and process.poll() is None:
@@ -204,11 +203,6 @@ def interrupt(command: list[str], sign: Path, **environment: str) -> tuple[int, 
         finally:
             process.kill()
     return process.returncode, said
-
-
-def _heed_control_c() -> None:
-    """Undo what a shell does to the jobs in its background, in case these tests run in one."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 # The real reading, or the real backtest, again and again: it is surely at work when Ctrl-C comes.
