@@ -323,6 +323,14 @@ def test_signals_at_random_times_tear_nothing_and_a_retry_learns_nothing_twice()
         if armed:
             raise Stop
 
+    def settle(t: int) -> None:  # once it has returned or raised, nothing rings
+        nonlocal armed
+        try:
+            armed = True
+            f.settle(t, t % 2)
+        finally:
+            armed = False
+
     before = signal.signal(signal.SIGALRM, ring)
     f = mw.InsuredForecaster(None, mw.Reserve(0.05), mode="sound", max_stake=1)
     draw, rounds, rung, late = np.random.default_rng(0), 1500, 0, 0
@@ -333,17 +341,13 @@ def test_signals_at_random_times_tear_nothing_and_a_retry_learns_nothing_twice()
             while True:
                 signal.setitimer(signal.ITIMER_REAL, float(draw.uniform(1e-6, 3e-5)))
                 try:
-                    armed = True
-                    f.settle(t, t % 2)
-                    armed = False
+                    settle(t)
                     break
                 except Stop:
                     rung += 1
                 except (mw.ForecastClosed, mw.UnknownForecast):  # it took effect before it rang
                     late += 1
                     break
-                finally:
-                    armed = False
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -377,6 +381,13 @@ def test_the_base_is_taught_after_the_step_and_once(monkeypatch: pytest.MonkeyPa
     f.teach(settlement)
     assert len(taught) == 2
     f.apply(undo)
+    f.settle("y", 0)
+    taught.clear()
+    f.forecast_many(["a", "b", "c"], ids=["a", "b", "c"])
+    f.stake("b", 2.0)
+    f.settle_many({"b": 1, "a": 0})  # both are settled before the base hears of either
+    assert [(x, y, rounds, left) for x, y, _, left, rounds in taught] == [("b", 1, 4, 1), ("a", 0, 4, 1)]
+    assert [stakes["net"] for _, _, stakes, _, _ in taught] == [1.0, 0.0]
 
 
 # --- ids and names ----------------------------------------------------------------------------------------

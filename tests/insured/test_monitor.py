@@ -11,16 +11,15 @@ import pytest
 from scipy.special import zeta
 
 import makewhole as mw
-from makewhole.insured.monitor import LossMonitor
+from makewhole.insured.monitor import LossMonitor, Watched
 
 RUNS, ROUNDS, ALPHA = 2000, 100_000, 0.1
 
 
-def each(together: Any) -> Iterator[LossMonitor]:
-    """The monitors of all runs, from one whose sums are arrays."""
-    state = together.state()
-    for total, variance in zip(state["sum"].tolist(), state["variance"].tolist(), strict=True):
-        yield LossMonitor.from_state(state | {"sum": total, "variance": variance})
+def each(together: Any) -> Iterator[Watched]:
+    """What every run remembers, from what all remember, whose sums are arrays."""
+    for total, variance in zip(together.sum.tolist(), together.variance.tolist(), strict=True):
+        yield Watched(together.losses, total, variance)
 
 
 @pytest.mark.slow
@@ -28,15 +27,17 @@ def each(together: Any) -> Iterator[LossMonitor]:
 def test_false_alarms_over_2000_runs_of_100000_rounds_are_at_most_nominal(kind: str) -> None:
     """Losses of mean 0: an interval without 0, at any moment, is wrong. 3 standard errors are allowed."""
     draw = np.random.default_rng(0)
-    together: Any = LossMonitor(alpha=ALPHA)  # its sums become arrays, one number for each run
+    together: Any = Watched()  # its sums become arrays, one number for each run
     wrong = np.zeros(RUNS, dtype=bool)
     looks = {*range(50), *np.geomspace(50, ROUNDS - 1, 150).astype(int).tolist()}
     for t in range(ROUNDS):
         u = draw.random(RUNS, dtype=np.float32)
-        together.add(np.where(u < 0.1, 0.9, -0.1) if kind == "rare large losses" else np.sign(u - 0.5))
+        losses = np.where(u < 0.1, 0.9, -0.1) if kind == "rare large losses" else np.sign(u - 0.5)
+        together = together.add(losses)
         if t in looks:
-            wrong |= [not low <= 0 <= high for low, high in map(LossMonitor.interval, each(together))]
-    assert together.count == ROUNDS
+            intervals = [one.interval(1.0, ALPHA) for one in each(together)]
+            wrong |= [not low <= 0 <= high for low, high in intervals]
+    assert together.losses == ROUNDS
     assert wrong.mean() <= ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / RUNS)
 
 
