@@ -385,6 +385,13 @@ def test_the_base_is_taught_after_the_step_and_once(monkeypatch: pytest.MonkeyPa
     f.teach(settlement)
     assert len(taught) == 2
     f.apply(undo)
+    f.settle("y", 0)
+    taught.clear()
+    f.forecast_many(["a", "b", "c"], ids=["a", "b", "c"])
+    f.stake("b", 2.0)
+    f.settle_many({"b": 1, "a": 0})  # both are settled before the base hears of either
+    assert [(x, y, rounds, left) for x, y, _, left, rounds in taught] == [("b", 1, 4, 1), ("a", 0, 4, 1)]
+    assert [stakes["net"] for _, _, stakes, _, _ in taught] == [1.0, 0.0]
 
 
 # --- ids and names ----------------------------------------------------------------------------------------

@@ -1,0 +1,415 @@
+"""The book, beside an accountant who keeps only a list of forecasts and adds everything up anew each time."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import makewhole as mw
+from makewhole.insured.changes import Opening
+
+SOUND: dict[str, Any] = {"mode": "sound", "max_stake": 2.0}
+# How each kind of book is made, and which groups its forecasts may belong to.
+BOOKS: Any = {
+    "exact": (lambda: mw.InsuredForecaster(max_stake=2, c_range=(-0.25, 0.25)), [()]),
+    "plain": (lambda: mw.InsuredForecaster(None, mw.Reserve(0.1), **SOUND), [()]),
+    "one-sided": (lambda: mw.InsuredForecaster(None, mw.Reserve(0.1), max_stake=2, one_sided=True), [()]),
+    "one-sided classes": (
+        lambda: mw.InsuredForecaster(
+            None, mw.Reserve(0.1), max_stake=2, one_sided=True, classes=3, capital=30.0
+        ),
+        [()],
+    ),
+    "capped": (lambda: mw.InsuredForecaster(None, mw.Reserve(0.1), **SOUND, max_exposure=0.5), [()]),
+    "capped, no bound": (
+        lambda: mw.InsuredForecaster(None, mw.NoCorrection(), **SOUND, max_exposure=0.5),
+        [()],
+    ),
+    "guarded": (lambda: mw.InsuredForecaster(None, mw.NoCorrection(), **SOUND, capital=20.0), [()]),
+    "classes": (
+        lambda: mw.InsuredForecaster(None, mw.Reserve(0.1), **SOUND, classes=3, max_exposure=1.0),
+        [()],
+    ),
+    "guarded classes": (
+        lambda: mw.InsuredForecaster(None, mw.StandardRegret(), **SOUND, classes=3, capital=15.0),
+        [()],
+    ),
+    "apart": (
+        lambda: mw.InsuredForecaster(None, mw.Grouped(mw.Reserve(0.1)), **SOUND, max_exposure=0.5),
+        [("a",), ("b",)],
+    ),
+    "apart, named": (
+        lambda: mw.InsuredForecaster(None, mw.Grouped(mw.Reserve(0.1), groups=["a", "b", "c"]), **SOUND),
+        [("a",), ("b",)],
+    ),
+    "overlapping": (
+        lambda: mw.InsuredForecaster(
+            None, mw.OverlappingReserve(0.1), **SOUND, max_exposure=0.5, capital=60.0
+        ),
+        [(), ("a",), ("a", "b"), ("b", "c")],
+    ),
+}
+
+
+@dataclass
+class Entry:
+    """A forecast, and all that ever happened to it."""
+
+    forecast: mw.Forecast
+    groups: tuple[str, ...]
+    stakes: list[tuple[Any, str | None]] = field(default_factory=list)
+    outcome: int | None = None
+    voided: bool = False
+    lost: Any = None  # on each line, once it is settled
+
+    @property
+    def open(self) -> bool:
+        return self.outcome is None and not self.voided
+
+    def lines(self) -> list[tuple[float, float]]:
+        q = self.forecast
+        return list(zip(np.atleast_1d(q.mu).tolist(), np.atleast_1d(q.c).tolist(), strict=True))
+
+    def paid(self, amounts: Any, outcome: int) -> list[float]:
+        """To one stake, on each line."""
+        happened = [outcome] if self.forecast.classes is None else range(self.forecast.classes)
+        ys = [y if self.forecast.classes is None else int(y == outcome) for y in happened]
+        parts = zip(np.atleast_1d(amounts).tolist(), ys, self.lines(), strict=True)
+        return [mw.payment(b, y, mu, c) for b, y, (mu, c) in parts]
+
+    def gross(self) -> float:
+        return float(sum(np.abs(amounts).sum() for amounts, _ in self.stakes))
+
+    def at_risk(self) -> float:
+        outcomes = range(self.forecast.classes or 2)
+        return max(0.0, *(sum(sum(self.paid(b, y)) for b, _ in self.stakes) for y in outcomes))
+
+    def exposed(self, more: Any = None) -> list[float]:
+        """What each line can lose by itself."""
+        stakes = [np.atleast_1d(b) for b, _ in self.stakes] + ([] if more is None else [np.atleast_1d(more)])
+        return [
+            max(0.0, *(sum(mw.payment(float(b[k]), y, mu, c) for b in stakes) for y in (0, 1)))
+            for k, (mu, c) in enumerate(self.lines())
+        ]
+
+    def room(self, cap: float) -> list[float]:
+        """What each line could lose, whatever is staked on it."""
+        sides = (cap,) if self.forecast.one_sided else (cap, -cap)
+        return [max(0.0, *(mw.payment(b, y, mu, c) for b in sides for y in (0, 1))) for mu, c in self.lines()]
+
+
+def items_in_order(state: dict[str, Any]) -> str:
+    """All that a forecaster remembers, to the bit."""
+    return "\n".join(sorted(map(json.dumps, state["items"])))
+
+
+class Accountant:
+    """Plays with a book at random, and writes everything down."""
+
+    def __init__(self, kind: str, seed: int) -> None:
+        make, self.groups = BOOKS[kind]
+        self.f: mw.InsuredForecaster = make()
+        self.draw = np.random.default_rng(seed)
+        self.entries: list[Entry] = []
+        self.finished: list[Entry] = []  # in the order in which they were settled
+        self.count_late: dict[Any, int] = {}
+        self.late: dict[Any, Any] = {}
+        self.refused = 0
+        self.plans: list[tuple[str, Opening]] = []  # made since the start, each with the state it is good for
+
+    @property
+    def waiting(self) -> list[Entry]:
+        return [entry for entry in self.entries if entry.open]
+
+    def inside(self, group: Any, entries: list[Entry]) -> list[Entry]:
+        return [entry for entry in entries if group is None or group in entry.groups]
+
+    def one_of(self, entries: list[Entry]) -> Entry:
+        return entries[int(self.draw.integers(len(entries)))]
+
+    def some_mu(self) -> Any:
+        return float(self.draw.uniform()) if self.f.classes is None else self.draw.dirichlet(np.ones(3))
+
+    def some_stake(self) -> Any:
+        low = 0.0 if self.f.one_sided else -0.7
+        return (
+            float(self.draw.uniform(low, 0.7)) if self.f.classes is None else self.draw.uniform(low, 0.7, 3)
+        )
+
+    # --- what may happen ----------------------------------------------------------------------------------
+
+    def opened(self, forecast: mw.Forecast, groups: tuple[str, ...]) -> None:
+        self.entries.append(Entry(forecast, groups))
+        for group in (None, *groups):
+            mine = self.inside(group, self.waiting)
+            if len(mine) > 1:
+                potential = np.sum([entry.room(self.f.max_stake) for entry in mine], axis=0)
+                self.late[group] = np.maximum(self.late.get(group, 0.0), potential)
+                self.count_late[group] = max(self.count_late.get(group, 0), len(mine))
+
+    def forecast(self) -> None:
+        groups = self.groups[int(self.draw.integers(len(self.groups)))]
+        named = {"groups": groups} if len(self.groups) > 1 else {}
+        self.opened(self.f.forecast(mu=self.some_mu(), **named), groups)
+
+    def forecast_many(self) -> None:
+        mus = [self.some_mu() for _ in range(3)]
+        chosen = [self.groups[int(self.draw.integers(len(self.groups)))] for _ in mus]
+        named: Any = {"groups": chosen} if len(self.groups) > 1 else {}
+        for q, groups in zip(self.f.forecast_many(mu=mus, **named), chosen, strict=True):
+            self.opened(q, groups)
+
+    def stake(self) -> None:
+        entry, amounts = self.one_of(self.waiting), self.some_stake()
+        by = "ann" if self.draw.random() < 0.5 else None
+        if self.takes(entry, amounts):
+            assert self.f.stake(entry.forecast, amounts, by=by) == len(entry.stakes)
+            entry.stakes.append((amounts, by))
+        else:
+            before = json.dumps(self.f.to_state())
+            with pytest.raises(mw.StakeRefused):
+                self.f.stake(entry.forecast, amounts, by=by)
+            assert json.dumps(self.f.to_state()) == before
+            self.refused += 1
+
+    def settle(self) -> None:
+        entry, outcome = self.one_of(self.waiting), int(self.draw.integers(self.f.classes or 2))
+        amounts = self.some_stake() if self.draw.random() < 0.5 else None
+        if amounts is not None and not self.takes(entry, amounts):
+            with pytest.raises(mw.StakeRefused):
+                self.f.settle(entry.forecast, outcome, stake=amounts)
+            self.refused += 1
+            return
+        payments = self.f.settle(
+            entry.forecast, outcome, stake=amounts, by=None if amounts is None else "bob"
+        )
+        if amounts is not None:
+            entry.stakes.append((amounts, "bob"))
+        self.settled(entry, outcome, payments)
+
+    def settle_many(self) -> None:
+        chosen = [entry for entry in self.waiting if self.draw.random() < 0.5]
+        outcomes = {entry.forecast.id: int(self.draw.integers(self.f.classes or 2)) for entry in chosen}
+        paid: dict[Any, Any] = dict(self.f.settle_many(outcomes))
+        for entry in chosen:
+            self.settled(entry, outcomes[entry.forecast.id], paid[entry.forecast.id])
+
+    def settled(self, entry: Entry, outcome: int, payments: Any) -> None:
+        entry.outcome = outcome
+        by_stake = [entry.paid(amounts, outcome) for amounts, _ in entry.stakes]
+        assert payments == pytest.approx([sum(parts) for parts in by_stake], abs=1e-12)
+        names = {by for _, by in entry.stakes if by is not None}
+        sums = {
+            name: sum(p for p, (_, by) in zip(payments, entry.stakes, strict=True) if by == name)
+            for name in names
+        }
+        assert payments.by == pytest.approx(sums)
+        entry.lost = np.sum(by_stake, axis=0) if by_stake else np.zeros(len(entry.lines()))
+        self.finished.append(entry)
+
+    def void(self) -> None:
+        entry = self.one_of(self.waiting)
+        self.f.void(entry.forecast)
+        entry.voided = True
+
+    def restart(self) -> None:
+        before = self.f.to_state()
+        self.f = mw.InsuredForecaster.from_state(json.loads(json.dumps(before)))
+        assert items_in_order(self.f.to_state()) == items_in_order(before)
+        self.plans = []
+
+    def plan(self) -> None:
+        """Plan a forecast that will not be made."""
+        named = {"groups": self.groups[0]} if len(self.groups) > 1 else {}
+        planned = self.f.plan_forecast(mu=self.some_mu(), **named)
+        self.plans.append((items_in_order(self.f.to_state()), planned))
+
+    # --- what must be so ----------------------------------------------------------------------------------
+
+    def takes(self, entry: Entry, amounts: Any) -> bool:
+        """Whether a stake fits under the cap of its forecast, the cap on exposure, and every bound."""
+        placed = np.sum([np.abs(b) for b, _ in entry.stakes], axis=0) if entry.stakes else 0.0
+        if np.any(placed + np.abs(amounts) > self.f.max_stake):
+            return False
+        most = self.f.max_exposure
+        if most is None:
+            return True
+        now, then = np.array(entry.exposed()), np.array(entry.exposed(amounts))
+        others = [other for other in self.waiting if other is not entry]
+        if sum(sum(other.exposed()) for other in others) + then.sum() > most and then.sum() > now.sum():
+            return False
+        alone = getattr(self.f.corrections[0], "apart", False)
+        for group in (None, *entry.groups) if not alone else entry.groups:
+            bound = self.f.certificate(group).bound if self.f.capital is None else None
+            if bound is None:
+                continue  # a guarded book's certificate may be the guard's
+            lines = len(now)
+            lost = sum((e.lost for e in self.inside(group, self.finished)), np.zeros(lines))
+            open_ = sum((np.array(e.exposed()) for e in self.inside(group, others)), np.zeros(lines))
+            if np.any((lost + open_ + then > bound / lines + 1e-9) & (then > now)):
+                return False
+        return True
+
+    def check(self) -> None:
+        state = self.f.to_state()
+        items: dict[tuple[Any, ...], Any] = {tuple(key): value for key, value in state["items"]}
+        assert len(items) == len(state["items"])
+        groups = [None, *dict.fromkeys(name for entry in self.entries for name in entry.groups)]
+        for kind in ("totals", "standing"):
+            assert {key[1] for key in items if key[0] == kind} == set(groups)
+        for group in groups:
+            self.check_totals(group, items["totals", group])
+            mine = self.inside(group, self.waiting)
+            standing = items["standing", group]
+            assert standing["open"] == len(mine)
+            assert standing["at_risk"] == pytest.approx(sum(e.at_risk() for e in mine), abs=1e-9)
+            if ("exposure", group) in items:
+                self.check_exposure(group, items["exposure", group])
+        stakes = {
+            ("stake", entry.forecast.id, place): (np.atleast_1d(amounts).tolist(), by)
+            for entry in self.waiting
+            for place, (amounts, by) in enumerate(entry.stakes)
+        }
+        kept = {key: (value["amounts"], value["by"]) for key, value in items.items() if key[0] == "stake"}
+        assert kept == stakes
+        opens = {key[1]: value["number"] for key, value in items.items() if key[0] == "open"}
+        assert sorted(opens, key=opens.__getitem__) == [entry.forecast.id for entry in self.waiting]
+        assert len(set(opens.values())) == len(opens)
+        assert self.f.open_forecasts == [entry.forecast for entry in self.waiting]
+        self.check_capital()
+        now = items_in_order(state)
+        for before, planned in self.plans[-5:]:
+            if before != now:  # a plan is good for the state it was made from, and for no other
+                with pytest.raises(mw.ChangeRefused):
+                    self.f.apply(planned)
+
+    def check_totals(self, group: Any, totals: dict[str, Any]) -> None:
+        mine = self.inside(group, self.finished)
+        losses = [float(np.sum(entry.lost)) for entry in mine]
+        staked = [entry.gross() > 0 for entry in mine]
+        assert totals["rounds"] == len(mine)
+        assert totals["voided"] == sum(entry.voided for entry in self.inside(group, self.entries))
+        assert totals["bets"] == sum(len(entry.stakes) for entry in mine)
+        assert totals["negative"] == sum(entry.lines()[0][1] < 0 for entry in mine)
+        assert totals["idle"] == len(mine) - max((k + 1 for k, any_ in enumerate(staked) if any_), default=0)
+        assert totals["turnover"] == pytest.approx(sum(entry.gross() for entry in mine))
+        assert totals["total"] == pytest.approx(sum(losses), abs=1e-9)
+        low, high = self.f.c_range
+        widest = (self.f.classes or 1) * self.f.max_stake * (2 + high - low)
+        x = np.array(losses) / widest
+        surprises = [x[k] - x[:k].mean() if k else x[0] for k in range(len(x))]
+        assert totals["watched"]["count"] == len(x)
+        assert totals["watched"]["sum"] == pytest.approx(x.sum(), abs=1e-9)
+        assert totals["watched"]["variance"] == pytest.approx(np.square(surprises).sum(), abs=1e-9)
+
+    def check_exposure(self, group: Any, exposure: dict[str, Any]) -> None:
+        mine = self.inside(group, self.waiting)
+        zero = np.zeros(self.f.classes or 1)
+        if self.f.max_exposure is not None:
+            staked = sum((np.array(e.exposed()) for e in mine), zero)
+            lost = sum((e.lost for e in self.inside(group, self.finished)), zero)
+            assert exposure["staked"] == pytest.approx(staked.tolist(), abs=1e-9)
+            assert exposure["lost"] == pytest.approx(lost.tolist(), abs=1e-9)
+        if self.f.capital is not None or self.f.certificate(group).bound is not None:
+            potential = sum((np.array(e.room(self.f.max_stake)) for e in mine), zero)
+            late = self.late.get(group, zero)
+            assert exposure["potential"] == pytest.approx(potential.tolist(), abs=1e-9)
+            assert exposure["late_potential"] == pytest.approx(late.tolist(), abs=1e-9)
+            assert exposure["late_open"] == self.count_late.get(group, 0)
+        if not mine:
+            assert exposure["staked"] == exposure["potential"] == zero.tolist()  # and no rounding left over
+
+    def check_capital(self) -> None:
+        """Whatever is staked on what is open, and whatever happens, the capital is enough."""
+        if self.f.capital is not None:
+            potential = sum(sum(entry.room(self.f.max_stake)) for entry in self.waiting)
+            assert self.f.statement().total_loss + potential <= self.f.capital + 1e-9
+
+
+@pytest.mark.parametrize("kind", BOOKS)
+def test_after_every_step_the_book_is_what_an_accountant_adds_up_from_a_list(kind: str) -> None:
+    played = Accountant(kind, seed=0)
+    moves: dict[str, int] = {}
+    for _ in range(150):
+        choices = ["forecast", "forecast_many"]
+        if played.waiting:
+            choices += ["stake"] * 4 + ["settle"] * 3 + ["void", "settle_many", "restart"]
+        if len(played.waiting) > 8:
+            choices = ["settle", "settle_many"]
+        move = choices[int(played.draw.integers(len(choices)))]
+        played.plan()
+        getattr(played, move)()
+        played.check()
+        moves[move] = moves.get(move, 0) + 1
+    assert len(moves) == 7
+    if played.f.max_exposure is not None:
+        assert played.refused
+    while played.waiting:  # and to the end
+        played.settle()
+        played.check()
+
+
+@pytest.mark.parametrize("groups", [False, True])
+@pytest.mark.parametrize("classes", [None, 3])
+def test_a_guarded_book_that_is_never_empty_stays_open(classes: int | None, groups: bool) -> None:
+    """What is settled gives back the room it took: else c would widen for good, though nothing was lost."""
+    correction = mw.OverlappingReserve(0.1) if groups else mw.NoCorrection()
+    f = mw.InsuredForecaster(None, correction, mode="sound", max_stake=1, capital=20.0, classes=classes)
+    mu: Any = 0.5 if classes is None else [0.2, 0.3, 0.5]
+    named: dict[str, Any] = {"groups": ["a"]} if groups else {}
+    waiting = f.forecast(mu=mu, **named)
+    for t in range(3000):
+        q = f.forecast(mu=mu, **named)
+        assert np.all(q.c == 0.0)
+        if t % 5:
+            f.settle(waiting, t % (classes or 2))
+        else:
+            f.void(waiting)
+        waiting = q
+    assert f.statement().open == 1
+    assert f.statement().total_loss == 0
+
+
+def test_a_refused_stake_says_how_much_more_would_be_taken_on_top_of_what_is_there() -> None:
+    f = mw.InsuredForecaster(None, mw.NoCorrection(), mode="sound", max_stake=10, max_exposure=3)
+    q, other = f.forecast(mu=0.5), f.forecast(mu=0.25)
+    f.stake(q, 3.0)  # can lose 1.5
+    f.stake(other, -2.0)  # can lose 0.5
+    with pytest.raises(mw.StakeRefused, match="open bets could lose 5; max_exposure is 3") as refused:
+        f.stake(q, 6.0)  # would lose 3 more, where 1 is left
+    assert refused.value.limit == pytest.approx(2.0)
+    with pytest.raises(mw.StakeRefused) as refused:
+        f.settle(q, 1, stake=6.0)
+    assert refused.value.limit == pytest.approx(2.0)
+    f.stake(q, 2.0)
+    with pytest.raises(mw.StakeRefused) as refused:
+        f.stake(other, -1.0)
+    assert refused.value.limit == 0.0
+    f.stake(q, -5.0)  # what makes less of a risk is always taken
+    assert f.statement().open_exposure == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("cap", [1e-6, 1e6])
+def test_rounding_never_refuses_a_fresh_forecast_for_the_certificates_sake(cap: float) -> None:
+    f = mw.InsuredForecaster(None, mw.Reserve(0.1), mode="sound", max_stake=cap, max_exposure=cap)
+    for _ in range(1000):  # a clairvoyant takes all there is
+        f.settle(f.forecast(mu=0.3), 1, stake=cap)
+    bound = f.statement().certificate.bound or 0.0
+    assert bound == pytest.approx(6 * cap)
+    assert f.statement().total_loss <= bound * (1 + 1e-9)
+
+
+def test_what_was_settled_leaves_nothing_behind_in_memory() -> None:
+    f = mw.InsuredForecaster(None, mw.Reserve(0.1), mode="sound", max_stake=1)
+    for t in range(5000):
+        q = f.forecast(mu=0.5)
+        f.stake(q, 0.5)
+        if t % 7:
+            f.settle(q, t % 2)
+        else:
+            f.void(q)
+    kinds = sorted(key[0] for key, _ in f.to_state()["items"])
+    assert kinds == ["exposure", "memory", "next", "standing", "totals"]
+    assert len(f._state) < 200

@@ -1,0 +1,96 @@
+"""Totals: what is counted, when the statement speaks up, and a watch that ends with the first wild loss."""
+
+from typing import Any
+
+import pytest
+
+import makewhole as mw
+from makewhole.insured.monitor import LossMonitor
+from makewhole.insured.totals import Standing, Totals, read_totals
+
+
+def test_every_settled_forecast_is_counted_once_and_the_old_totals_stay_as_they_were() -> None:
+    one = Totals().settled(loss=0.5, turnover=2.0, bets=3, negative=True, loss_range=4.0)
+    two = one.settled(loss=-1.5, turnover=0.25, bets=1, negative=False, loss_range=4.0)
+    assert one[:7] == (1, 0, 3, 1, 0, 2.0, 0.5)
+    assert two[:7] == (2, 0, 4, 1, 0, 2.25, -1.0)
+    assert two.with_void().with_void()[:7] == (2, 2, 4, 1, 0, 2.25, -1.0)
+    assert Totals()[:7] == (0, 0, 0, 0, 0, 0.0, 0.0)
+
+
+def test_forecasts_without_a_stake_are_idle_until_the_next_with_one() -> None:
+    totals = Totals()
+    for turnover, idle in [(0.0, 1), (0.0, 2), (1e-300, 0), (0.0, 1), (3.0, 0)]:
+        totals = totals.settled(0.0, turnover, int(turnover > 0), negative=False, loss_range=1.0)
+        assert totals.idle == idle
+
+
+def test_the_interval_is_a_monitors_in_the_units_of_money() -> None:
+    totals, monitor = Totals(), LossMonitor(range_=30.0, alpha=0.05)
+    for t in range(400):
+        loss = 30.0 if t % 3 == 0 else -30.0 * (t % 2)
+        totals = totals.settled(loss, 1.0, 1, negative=False, loss_range=30.0)
+        monitor.update(loss)
+    assert totals.mean_loss_interval(30.0) == pytest.approx(monitor.interval())
+    assert Totals().mean_loss_interval(30.0) == (-30.0, 30.0)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_loss_beyond_the_range_ends_the_watch_and_one_at_its_end_does_not(sign: float) -> None:
+    at_the_end = Totals().settled(sign * 2.0, 1.0, 1, negative=False, loss_range=2.0)
+    assert at_the_end.watched == (1, sign, 1.0)
+    beyond = at_the_end.settled(sign * 2.1, 1.0, 1, negative=False, loss_range=2.0)
+    assert beyond.watched is None
+    assert beyond.mean_loss_interval(2.0) is None
+    after = beyond.settled(0.0, 1.0, 1, negative=False, loss_range=2.0)
+    assert after.watched is None
+    assert after.total == pytest.approx(sign * 4.1)
+    assert read_totals(after.to_plain()) == after
+
+
+@pytest.mark.parametrize(("idle", "bets", "said"), [(99, 1, False), (100, 1, True), (100, 0, False)])
+def test_a_book_speaks_up_after_a_hundred_forecasts_without_a_stake_if_it_ever_had_one(
+    idle: int, bets: int, said: bool
+) -> None:
+    notes = Totals(bets=bets, idle=idle).notes()
+    assert any("nobody has staked on the last" in note for note in notes) == said
+    assert len(notes) == said
+
+
+def test_negative_prices_are_noted() -> None:
+    assert Totals(negative=0).notes() == []
+    (note,) = Totals(negative=1200).notes()
+    assert note.startswith("1,200 forecasts had c < 0")
+
+
+def test_the_last_to_leave_takes_all_rounding_along() -> None:
+    standing = Standing(2, 0.1 + 0.2)
+    assert standing.left(0.1) == (1, pytest.approx(0.2))
+    assert standing.left(0.4) == (1, 0.0)  # never below nothing
+    assert standing.left(0.1).left(0.1) == (0, 0.0)
+
+
+def test_totals_come_back_from_plain_data_and_wrong_numbers_are_refused() -> None:
+    totals = Totals(5, 1, 2, 3, 4, 0.5, -0.25, (LossMonitor()._watched).add(0.5))
+    saved: dict[str, Any] = totals.to_plain()
+    assert read_totals(saved) == totals
+    for name in ("rounds", "voided", "bets", "negative", "idle"):
+        assert getattr(read_totals(saved | {name: 0}), name) == 0
+        with pytest.raises(ValueError, match=f"{name} must be a whole number of at least 0; got -1"):
+            read_totals(saved | {name: -1})
+    for watched in ({"count": -1}, {"variance": -1e-9}, {"sum": float("nan")}):
+        with pytest.raises(ValueError, match="must"):
+            read_totals(saved | {"watched": saved["watched"] | watched})
+    assert read_totals(saved | {"watched": saved["watched"] | {"count": 0, "variance": 0.0}}).watched
+
+
+def test_what_one_forecast_can_lose_is_never_more_than_the_watch_allows_for() -> None:
+    """The worst that can be played: c at one end of all it can be, and the target at the other."""
+    for kind in (mw.NaiveBestResponse, lambda: mw.StandardRegret(1.0), lambda: mw.DeterministicSwap(3)):
+        f = mw.InsuredForecaster(None, kind(), max_stake=3, c_range=(-0.5, 0.5))
+        for t in range(200):
+            y = int(t // 20 % 2 == 0)
+            q = f.forecast(mu=1.0 - y, c_hat=0.5 if t % 40 < 20 else -0.5)
+            f.settle(q, y, stake=3.0 if y else -3.0)
+            f.settle(f.forecast(mu=float(y), c_hat=-0.5), y, stake=-3.0 if y else 3.0)
+        assert f.statement().mean_loss_interval is not None
