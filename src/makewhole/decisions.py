@@ -244,10 +244,7 @@ def decide(forecast: Forecast, losses: Any, *, rule: Rule, assume: int = 0) -> P
 
 def _table(forecast: Forecast, losses: Any) -> tuple[list[Any], Floats]:
     """Return the actions' labels, and the losses as an array (..., action, outcome), one row per event."""
-    if not isinstance(forecast, Forecast):
-        number = isinstance(forecast, (int, float)) and not isinstance(forecast, bool)
-        write = f"mw.Forecast(mu={forecast!r})" if number else "mw.Forecast(mu=...)"
-        raise TypeError(f"forecast must be a Forecast: write {write}; got {forecast!r}")
+    _check_forecast(forecast)
     if isinstance(losses, Mapping):
         labels = list(losses)
         if not labels:
@@ -277,6 +274,14 @@ def _table(forecast: Forecast, losses: Any) -> tuple[list[Any], Floats]:
             f"losses must have as many rows as the forecast, {rows}; got {table.shape[:-2]}"
         ) from None
     return labels, np.broadcast_to(table, shape + table.shape[-2:])
+
+
+def _check_forecast(given: Any) -> None:
+    """Raise a TypeError that says what to write, unless it is a `Forecast`."""
+    if not isinstance(given, Forecast):
+        number = isinstance(given, (int, float)) and not isinstance(given, bool)
+        write = f"mw.Forecast(mu={given!r})" if number else "mw.Forecast(mu=...)"
+        raise TypeError(f"forecast must be a Forecast: write {write}; got {given!r}")
 
 
 def _per_action(forecast: Forecast) -> tuple[Floats, Floats]:
