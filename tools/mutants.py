@@ -152,7 +152,7 @@ class Tree:
     def passes(self, tests: list[str], *, slow: bool, limit: float | None = None, skip: str = "") -> bool:
         """Whether the tests pass; a run that takes longer than `limit` does not."""
         marks = "slow" if slow else "not slow"
-        command = ["-x", "-q", "-p", "no:cacheprovider", "--no-cov", "-m", marks, *tests]
+        command = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "--no-cov", "-m", marks, *tests]
         if skip:
             command += ["-k", f"not ({skip})"]
         said = self.folder / "said.txt"
@@ -201,7 +201,18 @@ def _test(folder: str, said: str, command: list[str]) -> None:
     os.environ |= {"PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
     import pytest
 
-    os._exit(int(pytest.main(command)))
+    os._exit(int(pytest.main(command, plugins=[_NoShrinking()])))
+
+
+class _NoShrinking:
+    """A pytest plugin: Hypothesis need not look for the smallest example that fails, which takes long."""
+
+    def pytest_sessionstart(self) -> None:
+        from hypothesis import Phase, settings
+
+        phases = (Phase.explicit, Phase.generate)
+        settings.register_profile("mutants", parent=settings(), phases=phases)
+        settings.load_profile("mutants")
 
 
 def test_all(
@@ -255,6 +266,7 @@ def _arguments() -> argparse.Namespace:
         metavar="N",
         help="so many mutants of each module, drawn at random (default: all)",
     )
+    add("--again", type=Path, metavar="REPORT", help="the mutants that survived there, and no others")
     add("--seed", type=int, default=0, help="of the draw (default 0)")
     add("--jobs", type=int, default=2, help="how many at once (default 2)")
     add("--slow", action="store_true", help="ask the slow tests, too, about those that survive the others")
@@ -276,6 +288,9 @@ def main() -> int:
         some = len(made) if arguments.sample is None else min(arguments.sample, len(made))
         drawn = random.Random(arguments.seed).sample(range(len(made)), some)  # noqa: S311 - no secret
         chosen += [made[k] for k in sorted(drawn)]
+    if arguments.again is not None:
+        rows = json.loads(arguments.again.read_text(encoding="utf-8"))["all"]
+        chosen = [Mutant(*(row[name] for name in Mutant._fields)) for row in rows if row["survived"]]
     tests = {name: arguments.tests or tests_of(name) for name in dict.fromkeys(m.module for m in chosen)}
     alive = test_all(chosen, tests, arguments.jobs, slow=arguments.slow, skip=arguments.skip)
     killed = len(chosen) - sum(alive)
