@@ -6,6 +6,8 @@ A mutant is the module with one small mistake: `<` for `<=`, `+` for `-`, 0 for 
 `x += y` left out. It is put into a temporary copy of the project, never into the project itself. A test that
 fails kills it; a mutant that no test notices survives, and is printed: either a test is missing, or the
 mutant does the same as the original. The slow tests are asked only about those that survive the others.
+
+Compiling a changed kernel takes longer than its tests do interpreted: set NUMBA_DISABLE_JIT=1 for those.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("src/makewhole/insured", "src/makewhole/corrections", "src/makewhole/auditing")
+# Tests of other folders that a module must answer to as well.
+ALSO = {"src/makewhole/corrections/_kernels.py": ("tests/insured/test_learning.py",)}
 # What nearly every test imports: loaded once, then forked, as starting takes longer than most tests.
 LOADED = ("numba", "numpy", "narwhals", "pandas", "polars", "pyarrow", "pytest", "unittest.mock")
 COPIED = ("src", "tests", "docs", "examples", "benchmarks", "tools", "pyproject.toml", "README.md")
@@ -134,7 +138,7 @@ def tests_of(module: str) -> list[str]:
     folder = ROOT / "tests" / inside
     own = sorted(folder.glob(f"test_{path.stem.strip('_')}*.py"))
     others = [] if inside == Path() else [p for p in sorted(folder.glob("test_*.py")) if p not in own]
-    return [module, *(str(p.relative_to(ROOT)) for p in [*own, *others])]
+    return [module, *(str(p.relative_to(ROOT)) for p in [*own, *others]), *ALSO.get(module, ())]
 
 
 class Tree:

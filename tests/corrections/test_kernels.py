@@ -202,15 +202,87 @@ def test_an_outcome_at_a_boundary_is_credited_to_the_side_it_lies_on() -> None:
 
 
 def test_members_add_up_and_move_together_but_none_below_nothing() -> None:
-    values = [0.5, 0.1, 0.3, 0.0]  # rate, everyone's weight, two groups'
-    marks = [2, 2, 1, 2, 1, 3]  # two forecasts with two members each
-    first = _kernels.members_propose(values, marks)
-    assert first == (pytest.approx(0.4), 2, False)
-    assert marks[0] == 4
-    second = _kernels.members_propose(values, marks)
-    assert second == (pytest.approx(0.1), 4, False)
-    assert marks[0] == 2  # and from the beginning
-    _kernels.members_observe(values, marks, first, 0.9, 0.5)  # η·w·(x − λ) = 0.125
-    assert values == pytest.approx([0.5, 0.225, 0.425, 0.0])
-    _kernels.members_observe(values, marks, second, -0.7, 1.0)  # −0.4
-    assert values == pytest.approx([0.5, 0.0, 0.425, 0.0])
+    values = [0.5, 0.1, 0.3, 0.0, 0.2]  # rate, everyone's weight, three groups'
+    marks = [2, 3, 1, 2, 4, 1, 3, 4, 1, 2, 3]  # three forecasts with three members each
+    proposals = [_kernels.members_propose(values, marks) for _ in range(4)]
+    assert [lam for lam, _, _ in proposals] == pytest.approx([0.6, 0.3, 0.4, 0.6])
+    assert [(at, split) for _, at, split in proposals] == [(2, False), (5, False), (8, False), (2, False)]
+    assert marks == [5, 3, 1, 2, 4, 1, 3, 4, 1, 2, 3]
+    _kernels.members_observe(values, marks, proposals[0], 1.1, 0.5)  # η·w·(x − λ) = 0.125
+    assert values == pytest.approx([0.5, 0.225, 0.425, 0.0, 0.325])
+    _kernels.members_observe(values, marks, proposals[2], -0.4, 1.0)  # −0.4
+    assert values == pytest.approx([0.5, 0.0, 0.025, 0.0, 0.325])
+
+
+# --- the simple ones --------------------------------------------------------------------------------------
+
+
+def test_the_simple_corrections_learn_what_their_formulas_say() -> None:
+    draw = np.random.default_rng(4)
+    mean, gradient, reserve, none = [0.0, 0.0, 0.0], [0.2, 0.0, 0.3], [0.2, 0.25, -0.1], [5.0]
+    sums, lam, low = [0.0, 0.0], 0.2, 0.2
+    for t in range(1, 200):
+        target, weight = float(draw.uniform(-1, 1)), float(draw.uniform(0.1, 1))
+        made = float(draw.uniform(-1, 1))  # the λ of the forecast, which may be an old one
+        sums = [sums[0] + weight * target, sums[1] + weight]
+        lam += 0.3 / math.sqrt(t) * weight * (target - made)
+        low = max(-0.1, low + 0.25 * weight * (target - made))
+        _kernels.mean_observe(mean, [], (made, 0, False), target, weight)
+        _kernels.gradient_observe(gradient, [], (made, 0, False), target, weight)
+        _kernels.reserve_observe(reserve, [], (made, 0, False), target, weight)
+        _kernels.none_observe(none, [], (made, 0, False), target, weight)
+        assert _kernels.mean_propose(mean, [])[0] == pytest.approx(sums[0] / sums[1])
+        assert _kernels.gradient_propose(gradient, [])[0] == pytest.approx(lam)
+        assert _kernels.reserve_propose(reserve, [])[0] == pytest.approx(low)
+        assert _kernels.none_propose(none, []) == (0.0, 0, False)
+    for proposal in (
+        _kernels.mean_propose(mean, []),
+        _kernels.gradient_propose(gradient, []),
+        _kernels.reserve_propose(reserve, []),
+    ):
+        assert proposal[1:] == (0, False)
+
+
+# --- a whole log ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("composed", [False, True])
+@pytest.mark.parametrize(
+    "rules", [Rules(True, False, True), Rules(False, False, True), Rules(False, True, True)]
+)
+def test_a_replay_is_a_loop_over_the_steps(rules: Rules, composed: bool, traced: bool) -> None:
+    """The reserve's λ is a sum of losses: an oracle that needs no targets."""
+    draw, rows, cap, rate = np.random.default_rng(5), 300, 4.0, 0.3
+    mu_hat, c_hat, outcome = draw.uniform(size=rows), draw.uniform(-0.2, 0.2, rows), draw.integers(0, 2, rows)
+    gross = draw.uniform(0, cap, rows) * (draw.uniform(size=rows) < 0.8)
+    net = gross if rules.one_sided else gross * draw.uniform(-1, 1, rows)
+    below = (_kernels.mean_propose, _kernels.mean_observe, True)
+    inner: Any = below if composed else ()
+    replay = _kernels.make_replay(_kernels.reserve_propose, _kernels.reserve_observe, *inner)
+    out = [np.zeros(rows) for _ in range(3)] + [np.zeros(rows if traced else 0) for _ in range(2)]
+    totals = [10.0, 20.0, 30.0]
+    memory = ([0.0, rate, -math.inf], [0], [0.0, 0.0, 0.0], [0])
+    replay(memory, (mu_hat, c_hat, outcome.astype(float), net, gross), rules, cap, totals, out)
+    c, lams_, sums, mu, lost = out
+    lam, total = 0.0, 10.0
+    xs: list[float] = []
+    ws: list[float] = []
+    for t in range(rows):
+        assert lams_[t] == pytest.approx(lam)
+        learned = np.average(xs, weights=ws) if composed and xs else 0.0
+        width = min(max(c_hat[t] + learned, 0.0), 0.5) if composed else c_hat[t]
+        wanted_mu, wanted_c, _ = _kernels.publish(mu_hat[t], width, lams_[t], rules, 0.0)
+        assert c[t] == pytest.approx(wanted_c)
+        loss = net[t] * (outcome[t] - wanted_mu) - gross[t] * c[t]
+        total += loss
+        assert sums[t] == pytest.approx(total)
+        lam += rate * loss / cap
+        if gross[t]:
+            xs.append(net[t] / gross[t] * (outcome[t] - wanted_mu) - c_hat[t])
+            ws.append(gross[t] / cap)
+        if traced:
+            assert mu[t] == pytest.approx(wanted_mu)
+            assert lost[t] == pytest.approx(loss)
+    assert memory[0][0] == pytest.approx(lam)
+    assert totals == pytest.approx([total, 20.0 + c.sum(), 30.0 + (c < 0).sum()])
