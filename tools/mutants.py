@@ -6,6 +6,8 @@ A mutant is the module with one small mistake: `<` for `<=`, `+` for `-`, 0 for 
 `x += y` left out. It is put into a temporary copy of the project, never into the project itself. A test that
 fails kills it; a mutant that no test notices survives, and is printed: either a test is missing, or the
 mutant does the same as the original. The slow tests are asked only about those that survive the others.
+
+Compiling a changed kernel takes longer than its tests do interpreted: set NUMBA_DISABLE_JIT=1 for those.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("src/makewhole/insured", "src/makewhole/corrections", "src/makewhole/auditing")
+# Tests of other folders that a module must answer to as well.
+ALSO = {"src/makewhole/corrections/_kernels.py": ("tests/insured/test_learning.py",)}
 # What nearly every test imports: loaded once, then forked, as starting takes longer than most tests.
 LOADED = ("numba", "numpy", "narwhals", "pandas", "polars", "pyarrow", "pytest", "unittest.mock")
 COPIED = ("src", "tests", "docs", "examples", "benchmarks", "tools", "pyproject.toml", "README.md")
@@ -134,7 +138,7 @@ def tests_of(module: str) -> list[str]:
     folder = ROOT / "tests" / inside
     own = sorted(folder.glob(f"test_{path.stem.strip('_')}*.py"))
     others = [] if inside == Path() else [p for p in sorted(folder.glob("test_*.py")) if p not in own]
-    return [module, *(str(p.relative_to(ROOT)) for p in [*own, *others])]
+    return [module, *(str(p.relative_to(ROOT)) for p in [*own, *others]), *ALSO.get(module, ())]
 
 
 class Tree:
@@ -152,7 +156,7 @@ class Tree:
     def passes(self, tests: list[str], *, slow: bool, limit: float | None = None, skip: str = "") -> bool:
         """Whether the tests pass; a run that takes longer than `limit` does not."""
         marks = "slow" if slow else "not slow"
-        command = ["-x", "-q", "-p", "no:cacheprovider", "--no-cov", "-m", marks, *tests]
+        command = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "--no-cov", "-m", marks, *tests]
         if skip:
             command += ["-k", f"not ({skip})"]
         said = self.folder / "said.txt"
@@ -201,7 +205,18 @@ def _test(folder: str, said: str, command: list[str]) -> None:
     os.environ |= {"PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
     import pytest
 
-    os._exit(int(pytest.main(command)))
+    os._exit(int(pytest.main(command, plugins=[_NoShrinking()])))
+
+
+class _NoShrinking:
+    """A pytest plugin: Hypothesis need not look for the smallest example that fails, which takes long."""
+
+    def pytest_sessionstart(self) -> None:
+        from hypothesis import Phase, settings
+
+        phases = (Phase.explicit, Phase.generate)
+        settings.register_profile("mutants", parent=settings(), phases=phases)
+        settings.load_profile("mutants")
 
 
 def test_all(
@@ -255,6 +270,7 @@ def _arguments() -> argparse.Namespace:
         metavar="N",
         help="so many mutants of each module, drawn at random (default: all)",
     )
+    add("--again", type=Path, metavar="REPORT", help="the mutants that survived there, and no others")
     add("--seed", type=int, default=0, help="of the draw (default 0)")
     add("--jobs", type=int, default=2, help="how many at once (default 2)")
     add("--slow", action="store_true", help="ask the slow tests, too, about those that survive the others")
@@ -276,6 +292,9 @@ def main() -> int:
         some = len(made) if arguments.sample is None else min(arguments.sample, len(made))
         drawn = random.Random(arguments.seed).sample(range(len(made)), some)  # noqa: S311 - no secret
         chosen += [made[k] for k in sorted(drawn)]
+    if arguments.again is not None:
+        rows = json.loads(arguments.again.read_text(encoding="utf-8"))["all"]
+        chosen = [Mutant(*(row[name] for name in Mutant._fields)) for row in rows if row["survived"]]
     tests = {name: arguments.tests or tests_of(name) for name in dict.fromkeys(m.module for m in chosen)}
     alive = test_all(chosen, tests, arguments.jobs, slow=arguments.slow, skip=arguments.skip)
     killed = len(chosen) - sum(alive)

@@ -44,6 +44,14 @@ BOOKS: Any = {
         lambda: mw.InsuredForecaster(None, mw.Grouped(mw.Reserve(0.1), groups=["a", "b", "c"]), **SOUND),
         [("a",), ("b",)],
     ),
+    "over": (
+        lambda: mw.InsuredForecaster(None, mw.Reserve(0.1, over=mw.DeterministicSwap(5)), **SOUND),
+        [()],
+    ),
+    "apart, over": (
+        lambda: mw.InsuredForecaster(None, mw.Grouped(mw.Reserve(0.1, over=mw.StandardRegret())), **SOUND),
+        [("a",), ("b",)],
+    ),
     "overlapping": (
         lambda: mw.InsuredForecaster(
             None, mw.OverlappingReserve(0.1), **SOUND, max_exposure=0.5, capital=60.0
@@ -413,3 +421,17 @@ def test_what_was_settled_leaves_nothing_behind_in_memory() -> None:
     kinds = sorted(key[0] for key, _ in f.to_state()["items"])
     assert kinds == ["exposure", "memory", "next", "standing", "totals"]
     assert len(f._state) < 200
+
+
+@pytest.mark.parametrize("classes", [None, 3])
+def test_a_fresh_book_has_the_corrections_it_was_given(classes: int | None) -> None:
+    over = mw.NaiveBestResponse()
+    over.observe(over.propose(), 0.125, 0.5)
+    given = mw.Reserve(0.1, over=over)
+    made = mw.InsuredForecaster(None, given, mode="sound", max_stake=1, classes=classes)
+    for one in made.corrections:
+        assert one.over == over
+        assert one.propose() == given.propose()
+    assert len(made.corrections) == (classes or 1)
+    kinds = [tuple(key) for key, _ in made.to_state()["items"]]
+    assert {key for key in kinds if key[0] == "over"} == {("over", k, None) for k in range(classes or 1)}

@@ -65,7 +65,7 @@ def test_negative_prices_are_noted() -> None:
 
 def test_the_last_to_leave_takes_all_rounding_along() -> None:
     standing = Standing(2, 0.1 + 0.2)
-    assert standing.left(0.1) == (1, pytest.approx(0.2))
+    assert list(standing.left(0.1)) == pytest.approx([1, 0.2])
     assert standing.left(0.4) == (1, 0.0)  # never below nothing
     assert standing.left(0.1).left(0.1) == (0, 0.0)
 
