@@ -33,10 +33,10 @@ def test_before_anything_is_late_the_bound_is_the_theorems(classes: int | None) 
 
 def test_in_exact_mode_late_outcomes_add_what_the_correction_can_have_moved_by() -> None:
     """M·D·R/(1 − ηD), with D forecasts open at once, until ηD is 1; what was open once counts for ever."""
-    rate, low, high = 0.25, 0.0, 0.25
+    rate, low, high = 0.25, -0.125, 0.25
     for classes in (None, 2):
         f = mw.InsuredForecaster(None, mw.Reserve(rate), max_stake=M, c_range=(low, high), classes=classes)
-        lines, base = classes or 1, (classes or 1) * M / rate
+        lines, base = classes or 1, (classes or 1) * (1 - low) * M / rate
         mu: Any = 0.5 if classes is None else [0.5, 0.5]
         assert f.certificate().bound == pytest.approx(base)
         opened = []
@@ -75,6 +75,9 @@ def test_groups_add_their_bounds_and_one_without_a_bound_leaves_none() -> None:
     assert f.certificate().theorem == "too many forecasts of 1 groups were open at once"
     f.forecast(mu=0.5, groups="b")
     assert f.certificate().theorem == "too many forecasts of 2 groups were open at once"
+    done = sound(mw.Grouped(mw.Reserve(0.1, start=0.5)))  # c is 1/2 from the start: there is nothing to lose
+    done.forecast(mu=0.5, groups="a")
+    assert done.certificate().bound == 0.0
     capped = mw.InsuredForecaster(
         None, mw.Grouped(mw.Reserve(0.5), groups=["a", "b"]), max_stake=M, c_range=(0.0, 0.0), max_exposure=3
     )
