@@ -265,6 +265,8 @@ def test_a_hundred_thousand_groups_are_capped_with_a_warning_that_says_what_was_
         (lambda t: t.assign(y=0.5), {}, ValueError, r"a tie\? undecided=0.5"),
         (lambda t: t.assign(mu=45.0), {}, ValueError, r"must lie in \[0, 1\]; got 45 \(a percentage"),
         (lambda t: t.assign(mu="0.5"), {}, TypeError, "mu='mu' must be a column of numbers; got .*'0.5'"),
+        (lambda t: t.assign(mu="45 %"), {}, TypeError, r"as in '45 %' \(a percentage\? make it a number"),
+        (lambda t: t.assign(y="yes"), {}, TypeError, r"as in 'yes' \(map it to 0 and 1 first\)"),
         (lambda t: t.assign(mu=math.inf), {}, ValueError, r"mu='mu' must lie in \[0, 1\]; got inf"),
         (lambda t: t.assign(mu=-0.1), {}, ValueError, r"must lie in \[0, 1\]; got -0.1"),
         (

@@ -176,3 +176,24 @@ def test_stakes_are_added_up_in_every_cell_and_group() -> None:
         assert found.staked == pytest.approx(table["stake"].abs()[table["g"] == value].sum())
         assert found.won == pytest.approx(won[table["g"] == value].sum())
         assert found.class_ is None
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 4])
+def test_the_largest_groups_come_first_and_the_rest_are_one(most: int) -> None:
+    table = pd.DataFrame({"g": list("ccccaabbd"), "mu": 0.5, "y": [1, 1, 1, 0, 1, 0, 0, 0, 1]})
+    table.loc[len(table)] = ["e", np.nan, 1]  # a group without a row that counts is no group
+    sizes = {"c": 4, "a": 2, "b": 2, "d": 1}
+    happened = {"c": 0.75, "a": 0.5, "b": 0.0, "d": 1.0}
+    if most < 4:
+        with pytest.warns(UserWarning, match=f"g has 4 groups: the {most} largest"):
+            groups = mw.audit(table, groups="g", max_groups=most, bins=1).groups["g"]
+    else:
+        groups = mw.audit(table, groups="g", max_groups=most, bins=1).groups["g"]
+    alone, rest = list(sizes)[:most], list(sizes)[most:]
+    assert list(groups) == alone + ([f"({len(rest)} others)"] if rest else [])
+    for name in alone:
+        assert (groups[name].rows, groups[name].outcome) == (sizes[name], happened[name])
+    if rest:
+        others = groups[f"({len(rest)} others)"]
+        assert others.rows == sum(sizes[name] for name in rest)
+        assert others.outcome == pytest.approx(sum(sizes[n] * happened[n] for n in rest) / others.rows)

@@ -120,6 +120,16 @@ def test_either_bound_can_be_the_narrower() -> None:
     assert narrower == {"heavy": False, "light": True}  # whether it is more than Hoeffding's
 
 
+@pytest.mark.parametrize("weight", [1e-100, 1e100])
+def test_weights_may_be_as_small_or_as_large_as_is_said_and_no_smaller_or_larger(weight: float) -> None:
+    table = weighted_table(60, 0, 0.0)
+    same, plain = mw.audit(table.assign(w=weight), weight="w"), mw.audit(table)
+    np.testing.assert_allclose(same.table["gap_low"], plain.table["gap_low"])
+    beyond = weight * (10.0 if weight > 1 else 0.1)
+    with pytest.raises(ValueError, match=r"weight='w' must be 0, or lie in \[1e-100, 1e\+100\]"):
+        mw.audit(table.assign(w=beyond), weight="w")
+
+
 # --- how often bounds miss --------------------------------------------------------------------------------
 
 LEVEL = 0.5  # low, so that missing is possible

@@ -102,6 +102,20 @@ def test_a_number_is_in_the_cell_whose_edges_enclose_it(
     assert found == sum(x >= edge for edge in inner_edges)
 
 
+def test_rounding_moves_no_number_across_an_edge() -> None:
+    draw = np.random.default_rng(1)
+    crossed = 0
+    for _ in range(5000):
+        low, step, cells = float(draw.uniform(-3, 3)), float(draw.uniform(0.01, 2)), int(draw.integers(2, 9))
+        k = int(draw.integers(1, cells))
+        at = low + step * k
+        below = math.nextafter(at, -math.inf)
+        assert _kernels.cell_of(low, step, 1 / step, cells, at) == k
+        assert _kernels.cell_of(low, step, 1 / step, cells, below) == k - 1
+        crossed += int((below - low) * (1 / step)) >= k or int((at - low) * (1 / step)) < k
+    assert crossed > 100  # so often the multiplication alone is wrong
+
+
 def test_credit_keeps_each_cells_sums_its_best_response_and_where_that_lies() -> None:
     cells, low, step = 4, -1.0, 0.5
     values = [0.0] * 12 + [low, step, 1 / step]

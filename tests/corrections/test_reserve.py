@@ -316,6 +316,31 @@ def test_over_a_hundred_million_steps_the_books_drift_by_what_the_theory_page_sa
     assert max(drift) < 10.0 ** -int(stated[1])
 
 
+@pytest.mark.parametrize("capital", [None, 2.0], ids=["free", "guarded"])
+@pytest.mark.parametrize(
+    "make",
+    [lambda: mw.Reserve(0.2), lambda: mw.Reserve(0.2, over=mw.StandardRegret())],
+    ids=["alone", "over"],
+)
+def test_in_sound_mode_every_step_is_the_loss_also_where_c_was_raised_or_lowered(
+    make: Callable[[], mw.Reserve], capital: float | None
+) -> None:
+    f = mw.InsuredForecaster(None, make(), mode="sound", max_stake=4, c_range=(0.0, 0.25), capital=capital)
+    floor = -0.25 if f.corrections[0].over is None else -0.5
+    draw, lam, total = np.random.default_rng(2), 0.0, 0.0
+    raised = 0
+    for _ in range(400):
+        c_hat = float(draw.uniform(0, 0.25))
+        q = f.forecast(mu=float(draw.uniform()), c_hat=c_hat)
+        raised += bool(q.c > c_hat + lam + 1e-9)
+        f.settle(q, int(draw.integers(2)), stake=float(draw.uniform(-4, 4)))
+        loss = f.statement().total_loss - total
+        total += loss
+        lam = max(floor, lam + 0.2 * loss / 4)
+        assert f.corrections[0].propose().lam == pytest.approx(lam, abs=1e-9)
+    assert raised > 20
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -125,6 +125,7 @@ class Accountant:
         self.count_late: dict[Any, int] = {}
         self.late: dict[Any, Any] = {}
         self.refused = 0
+        self.fresh = self.f.certificate()
         self.plans: list[tuple[str, Opening]] = []  # made since the start, each with the state it is good for
 
     @property
@@ -287,6 +288,7 @@ class Accountant:
         assert len(set(opens.values())) == len(opens)
         assert self.f.open_forecasts == [entry.forecast for entry in self.waiting]
         self.check_capital()
+        self.check_certificates(groups[1:])
         now = items_in_order(state)
         for before, planned in self.plans[-5:]:
             if before != now:  # a plan is good for the state it was made from, and for no other
@@ -329,6 +331,27 @@ class Accountant:
         if not mine:
             assert exposure["staked"] == exposure["potential"] == zero.tolist()  # and no rounding left over
 
+    def check_certificates(self, groups: list[Any]) -> None:
+        """What is lost at worst is what it was before anything was late, and what late outcomes may add."""
+        if self.f.capital is not None or self.fresh.bound is None:
+            return
+        lines = self.f.classes or 1
+        most = self.f.max_exposure
+        if not getattr(self.f.corrections[0], "apart", False):
+            late = float(np.sum(self.late.get(None, 0.0))) if most is None else lines * most
+            assert self.f.certificate().bound == pytest.approx(self.fresh.bound + late - self.fresh.exposure)
+            assert self.f.certificate().exposure == pytest.approx(late)
+            return
+        every = 0.0
+        for group in groups:
+            late = float(np.sum(self.late.get(group, 0.0))) if most is None else lines * most
+            bound = self.f.max_stake * 0.5 / 0.1 + late  # Theorem B: M/2η for each group
+            assert self.f.certificate(group).bound == pytest.approx(bound)
+            every += bound
+        named = self.f.corrections[0].all_groups
+        every += self.f.max_stake * 0.5 / 0.1 * (len(named) - len(groups) if named is not None else 0)
+        assert self.f.certificate().bound == pytest.approx(every)
+
     def check_capital(self) -> None:
         """Whatever is staked on what is open, and whatever happens, the capital is enough."""
         if self.f.capital is not None:
@@ -340,7 +363,7 @@ class Accountant:
 def test_after_every_step_the_book_is_what_an_accountant_adds_up_from_a_list(kind: str) -> None:
     played = Accountant(kind, seed=0)
     moves: dict[str, int] = {}
-    for _ in range(150):
+    for _ in range(100):
         choices = ["forecast", "forecast_many"]
         if played.waiting:
             choices += ["stake"] * 4 + ["settle"] * 3 + ["void", "settle_many", "restart"]

@@ -1,0 +1,102 @@
+"""Certificates: the theorems' constants written out, for a book, for groups, late, capped and guarded."""
+
+from typing import Any
+
+import pytest
+
+import makewhole as mw
+
+M = 8.0
+
+
+def sound(correction: Any, **options: Any) -> mw.InsuredForecaster:
+    return mw.InsuredForecaster(None, correction, mode="sound", max_stake=M, **options)
+
+
+@pytest.mark.parametrize("classes", [None, 3])
+def test_before_anything_is_late_the_bound_is_the_theorems(classes: int | None) -> None:
+    lines = classes or 1
+    low, high, rate, start = -0.125, 0.25, 0.1, 0.05
+    options: dict[str, Any] = {"c_range": (low, high), "classes": classes}
+    b = sound(mw.Reserve(rate, start=start), **options).certificate()
+    assert b.bound == pytest.approx(lines * (0.5 - low - start) * M / rate)
+    assert b.theorem == "Theorem B"
+    a = mw.InsuredForecaster(None, mw.Reserve(rate, start=start), max_stake=M, **options).certificate()
+    assert a.bound == pytest.approx(lines * (1 - low - start) * M / rate)
+    assert a.theorem == "Theorem A"
+    for one in (a, b):
+        assert (one.rate, one.max_stake, one.c_range, one.exposure) == (rate, M, (low, high), 0.0)
+    over = sound(mw.Reserve(rate, over=mw.StandardRegret()), **options).certificate()
+    assert over.bound == pytest.approx(lines * 0.5 * M / rate)
+    assert over.c_range == (0.0, 0.5)  # what the correction below makes of the base's
+
+
+def test_in_exact_mode_late_outcomes_add_what_the_correction_can_have_moved_by() -> None:
+    """M·D·R/(1 − ηD), with D forecasts open at once, until ηD is 1; what was open once counts for ever."""
+    rate, low, high = 0.25, -0.125, 0.25
+    for classes in (None, 2):
+        f = mw.InsuredForecaster(None, mw.Reserve(rate), max_stake=M, c_range=(low, high), classes=classes)
+        lines, base = classes or 1, (classes or 1) * (1 - low) * M / rate
+        mu: Any = 0.5 if classes is None else [0.5, 0.5]
+        assert f.certificate().bound == pytest.approx(base)
+        opened = []
+        for count in range(1, 5):
+            opened.append(f.forecast(mu=mu))
+            reach = 2 + high - low
+            late = (
+                0.0 if count == 1 else lines * M * count * reach / (1 - rate * count) if count < 4 else None
+            )
+            said = f.certificate()
+            if late is None:
+                assert said.bound is None
+                assert said.theorem == "too many forecasts were open at once: rate × 4 >= 1"
+            else:
+                assert said.bound == pytest.approx(base + late)
+                assert said.exposure == pytest.approx(late)
+        for q in opened:
+            f.settle(q, 1)
+        assert f.certificate().bound is None
+
+
+def test_groups_add_their_bounds_and_one_without_a_bound_leaves_none() -> None:
+    f = mw.InsuredForecaster(None, mw.Grouped(mw.Reserve(0.5)), max_stake=M, c_range=(0.0, 0.0))
+    assert f.certificate().bound == 0.0
+    assert f.certificate().theorem == "no group has begun; each adds its own bound"
+    for name in "ab":
+        f.settle(f.forecast(mu=0.5, groups=name), 1)
+    assert f.certificate().bound == pytest.approx(2 * M / 0.5)
+    assert f.certificate().theorem == "Theorem A for each of 2 groups so far"
+    f.forecast(mu=0.5, groups="a")
+    f.forecast(mu=0.5, groups="a")  # ηD = 1
+    f.forecast(mu=0.5, groups="b")
+    assert f.certificate("a").bound is None
+    assert f.certificate("b").bound == pytest.approx(M / 0.5)
+    assert f.certificate().bound is None
+    assert f.certificate().theorem == "too many forecasts of 1 groups were open at once"
+    f.forecast(mu=0.5, groups="b")
+    assert f.certificate().theorem == "too many forecasts of 2 groups were open at once"
+    done = sound(mw.Grouped(mw.Reserve(0.1, start=0.5)))  # c is 1/2 from the start: there is nothing to lose
+    done.forecast(mu=0.5, groups="a")
+    assert done.certificate().bound == 0.0
+    capped = mw.InsuredForecaster(
+        None, mw.Grouped(mw.Reserve(0.5), groups=["a", "b"]), max_stake=M, c_range=(0.0, 0.0), max_exposure=3
+    )
+    for _ in range(4):
+        capped.forecast(mu=0.5, groups="a")
+    assert capped.certificate().bound == pytest.approx(2 * (M / 0.5 + 3))
+    assert capped.certificate().exposure == 6.0
+    assert capped.certificate().theorem == "Theorem A for each of 2 groups"
+
+
+def test_the_guard_is_the_certificate_where_it_is_the_smaller() -> None:
+    for capital, bound, theorem in [(39.0, 39.0, "the solvency guard"), (40.0, 40.0, "Theorem B")]:
+        said = sound(mw.Reserve(0.1), capital=capital).certificate()
+        assert said.bound == pytest.approx(bound)
+        assert said.theorem == theorem
+    assert sound(mw.Reserve(0.1), capital=500.0).certificate().bound == pytest.approx(40.0)
+    without = sound(mw.NoCorrection(), capital=17.0)
+    assert str(without.certificate()) == "17 (the solvency guard)"
+    grouped = sound(mw.Grouped(mw.Reserve(0.1)), capital=17.0)
+    grouped.forecast(mu=0.5, groups="a")
+    assert grouped.certificate().bound == 17.0
+    assert grouped.certificate("a").bound == pytest.approx(40.0)  # the guard is everyone's
