@@ -47,7 +47,7 @@ def call(compiled: Callable[..., Any], *arguments: Any) -> Any:
         from numba.core.caching import NullCache
 
         for one in _compiled:
-            one._cache = NullCache()
+            one._cache = NullCache()  # noqa: SLF001 - numba has no public way
         return compiled(*arguments)
 
 
