@@ -61,7 +61,7 @@ def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table.loc[8, ["p", "y"]] = 0.0, True  # impossible, and happened
     table.loc[9, ["p", "y"]] = 1.0, True
     path = tmp_path_factory.mktemp("engines") / "table.parquet"
-    table.to_parquet(path)
+    table.to_parquet(path, coerce_timestamps="us")
     return path
 
 
