@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from makewhole import studies
+from makewhole.extras import need
 from makewhole.studies.lineup import LINEUP
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run one study, or all, and print their claims."""
+    for library in ("joblib", "matplotlib", "polars", "rich"):
+        need(library, "studies")
     names = tuple(studies.STUDIES) if arguments.study == "all" else (arguments.study,)
     _check(arguments, names)
     if arguments.data and names != ("flights",):

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from makewhole.extras import need
+
 Watch = Callable[[list[Any], int], None]
 
 
@@ -26,10 +28,7 @@ def sweep(
     with a key "own" holds functions or data of the user's; it is run every time. After Ctrl-C the results so
     far are returned. `watch(results, total)` is called after each result.
     """
-    try:
-        import joblib
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError("joblib is needed: pip install 'makewhole[studies]'") from None
+    joblib = need("joblib", "studies")
 
     cached = joblib.Memory(cache, verbose=0).cache(function) if cache else function
     results: list[Any] = []
@@ -56,7 +55,7 @@ def _backend(scheduler: str | None) -> Iterator[None]:
     if scheduler is None:
         yield
         return
-    import joblib
+    joblib = need("joblib", "studies")
 
     try:
         from distributed import Client
