@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import makewhole as mw
+from makewhole.auditing.audit import audit_arrays
 from makewhole.auditing.report import Scores
 
 BINS, NAMES = 6, ["p0", "p1", "p2"]
@@ -197,3 +198,24 @@ def test_the_largest_groups_come_first_and_the_rest_are_one(most: int) -> None:
         others = groups[f"({len(rest)} others)"]
         assert others.rows == sum(sizes[name] for name in rest)
         assert others.outcome == pytest.approx(sum(sizes[n] * happened[n] for n in rest) / others.rows)
+
+
+def test_arrays_are_audited_as_their_frame_would_be() -> None:
+    table = classes_table(200)
+    groups = {"g": table["g"].to_numpy()}
+    many = mw.audit(table, mu=NAMES, groups="g", bins=BINS)
+    same = audit_arrays(table["y"].to_numpy(), table[NAMES].to_numpy(), groups, bins=BINS)
+    assert same.table["value"] == many.table["value"]
+    np.testing.assert_array_equal(same.table["class"], many.table["class"])
+    np.testing.assert_allclose(same.table["gap_low"], many.table["gap_low"])
+    binary = table.assign(y=(table["y"] == 1).astype(int))
+    one = mw.audit(binary, mu="p1", bins=BINS)
+    nothing: list[Any] = [None, {}]
+    for given in nothing:
+        made = audit_arrays(binary["y"].to_numpy(), binary["p1"].to_numpy(), given, bins=BINS)
+        assert scores_of(made.scores) == pytest.approx(scores_of(one.scores))
+        assert made.groups == {}
+    with pytest.raises(ValueError, match=r"probability must be one column, .* got shape \(200, 1\)"):
+        audit_arrays(binary["y"].to_numpy(), binary[["p1"]].to_numpy())
+    with pytest.raises(ValueError, match="group g must be as long as the outcomes, 200; got 199"):
+        audit_arrays(binary["y"].to_numpy(), binary["p1"].to_numpy(), {"g": ["a"] * 199})

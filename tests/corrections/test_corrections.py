@@ -380,3 +380,13 @@ def test_a_proposal_from_elsewhere_is_refused() -> None:
     small, large = mw.DeterministicSwap(cells=3), mw.DeterministicSwap(cells=9)
     with pytest.raises(ValueError, match="proposal must come from this correction; got cell 4 of 3"):
         small.observe(large.propose(), 0.0, 1.0)
+
+
+@pytest.mark.parametrize("ends", [(-1.0, 0.0), (0.0, 1.0), (-1.0, 1.0)])
+def test_a_range_may_end_at_zero_but_must_hold_more(ends: tuple[float, float]) -> None:
+    for made in (mw.DeterministicSwap(4, *ends), mw.SwapRegret(4, *ends, seed=0)):
+        assert made.propose().lam == 0.0
+        assert made.edges == np.linspace(*ends, 5).tolist()
+    for low, high in [(0.0, 0.0), (0.1, 1.0), (-1.0, -0.1)]:
+        with pytest.raises(ValueError, match=r"\[low, high\] must hold 0 and more"):
+            mw.DeterministicSwap(4, low, high)
