@@ -26,6 +26,7 @@ def all_checks() -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "check"), all_checks())
 def test_it_passes_rivers_own_checks(model: InsuredClassifier, check: Callable[[Any], None]) -> None:
     check(model.clone())

@@ -58,6 +58,7 @@ def test_a_mutant_is_one_mistake() -> None:
     assert ast.dump(ast.parse(SOURCE)) not in trees
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted((mutants.ROOT / "src").rglob("*.py")), ids=lambda p: p.name)
 def test_all_mutants_of_this_project_are_programs(path: Path) -> None:
     source = path.read_bytes()

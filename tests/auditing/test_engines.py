@@ -123,6 +123,7 @@ def test_every_engine_finds_what_pandas_finds(engine: str, options: Any, opened:
             np.testing.assert_allclose(found.table[name], column, rtol=0, atol=1e-9, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "library"),
     [

@@ -156,6 +156,7 @@ def misses(table: pl.DataFrame, p: Any) -> bool:
     return bool(np.any((cells["gap_low"] > truth) | (cells["gap_high"] < truth)))
 
 
+@pytest.mark.slow
 def test_over_many_data_sets_all_weighted_bounds_hold_at_once_and_the_right_are_rarely_refuted() -> None:
     runs = 400
     missed = sum(misses(*weighted_draws(seed, shift=0.2)) for seed in range(runs))

@@ -81,6 +81,7 @@ def one_by_one(
     return cs, paid, f.statement().total_loss, f.corrections[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adversarial", [False, True])
 @pytest.mark.parametrize("one_sided", [False, True])
 @pytest.mark.parametrize("make", CORRECTIONS)

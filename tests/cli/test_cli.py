@@ -67,6 +67,7 @@ def test_insure_is_the_example_of_every_doc(capsys: pytest.CaptureFixture[str]) 
     assert json.loads(capsys.readouterr().out)["spread"] == 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_backtest_prints_a_table_and_writes_a_figure(suffix: str, log: Path) -> None:
     figure = log.with_name("loss.png")
@@ -107,6 +108,7 @@ def test_a_csv_is_read_as_people_write_it(tmp_path: Path, capsys: pytest.Capture
     assert (said["rows"], said["missing"], said["max_stake"]) == (504, 3, 2.5)
 
 
+@pytest.mark.slow
 def test_the_same_seed_prints_the_same_bytes(log: Path) -> None:
     one, two = (run("backtest", log, *COLUMNS, "--json", "--seed", 3).stdout for _ in range(2))
     assert one == two

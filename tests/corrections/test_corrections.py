@@ -388,5 +388,5 @@ def test_a_range_may_end_at_zero_but_must_hold_more(ends: tuple[float, float]) -
         assert made.propose().lam == 0.0
         assert made.edges == np.linspace(*ends, 5).tolist()
     for low, high in [(0.0, 0.0), (0.1, 1.0), (-1.0, -0.1)]:
-        with pytest.raises(ValueError, match=r"\[low, high\] must hold 0 and more"):
+        with pytest.raises(ValueError, match=r"\[low, high\] must contain 0, with low < high"):
             mw.DeterministicSwap(4, low, high)

@@ -109,6 +109,7 @@ def test_a_river_model_with_other_labels_is_not_taken_for_undecided() -> None:
     assert mw.InsuredForecaster(base, max_stake=1).forecast({"x": 0.9}).mu > 0.9
 
 
+@pytest.mark.slow
 def test_sklearn_models_pass_the_check() -> None:
     X, y = blobs(2)
     mw.checks.check_forecaster(lambda: SGDClassifier(loss="log_loss", random_state=0), xs=X)

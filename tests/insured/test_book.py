@@ -359,6 +359,7 @@ class Accountant:
             assert self.f.statement().total_loss + potential <= self.f.capital + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BOOKS)
 def test_after_every_step_the_book_is_what_an_accountant_adds_up_from_a_list(kind: str) -> None:
     played = Accountant(kind, seed=0)

@@ -293,6 +293,7 @@ def extra(f: mw.InsuredForecaster) -> dict[str, Any]:
     return {"groups": ["a"]} if f.corrections[0].grouped else {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", list(STEPS))
 @pytest.mark.parametrize("kind", ["default", "over", "classes", "grouped"])
 def test_an_interrupt_at_any_line_leaves_all_of_a_change_or_nothing(kind: str, step: str) -> None:

@@ -18,7 +18,7 @@ def grouped() -> mw.InsuredForecaster:
 
 def test_no_bound_is_said_as_such() -> None:
     text = str(mw.InsuredForecaster(None, mw.NoCorrection(), max_stake=1).statement())
-    assert "can lose at most    no bound: nothing is corrected" in text
+    assert "can lose at most    no bound: no correction is used" in text
 
 
 def test_html_says_what_the_text_says_and_escapes_names(tmp_path: Path) -> None:
