@@ -1,5 +1,6 @@
 """Tables, logs and rounds that several tests play with."""
 
+import json
 from importlib import metadata
 from typing import Any
 
@@ -66,3 +67,95 @@ def rounds_of(f: mw.InsuredForecaster, moves: list[Any], c_range: tuple[float, f
         f.settle(q, y)
         low, high = bound
         assert low - 1e-9 <= f.statement().total_loss <= high + 1e-9
+
+
+# --- a forecaster of every kind of book, and a game to play with it ---------------------------------------
+
+
+def insured(kind: str) -> mw.InsuredForecaster:
+    """One forecaster of every kind of book."""
+    sound: dict[str, Any] = {"mode": "sound", "max_stake": 1}
+    over = mw.Reserve(0.1, over=mw.SwapRegret(5, seed=0))
+    return {
+        "default": lambda: mw.InsuredForecaster(max_stake=1),
+        "swap": lambda: mw.InsuredForecaster(None, mw.SwapRegret(5, seed=1), max_stake=1),
+        "deterministic": lambda: mw.InsuredForecaster(None, mw.DeterministicSwap(100), max_stake=1),
+        "reserve": lambda: mw.InsuredForecaster(None, mw.Reserve(0.1), **sound),
+        "one-sided": lambda: mw.InsuredForecaster(None, mw.Reserve(0.1), max_stake=1, one_sided=True),
+        "over": lambda: mw.InsuredForecaster(None, over, **sound),
+        "capped": lambda: mw.InsuredForecaster(None, mw.Reserve(0.1), max_exposure=3, capital=9, **sound),
+        "classes": lambda: mw.InsuredForecaster(None, mw.StandardRegret(), max_stake=1, classes=3),
+        "grouped": lambda: mw.InsuredForecaster(None, mw.Grouped(over), **sound),
+        "overlapping": lambda: mw.InsuredForecaster(None, mw.OverlappingReserve(0.1), **sound),
+        "own": lambda: mw.InsuredForecaster(None, Own(), max_stake=1),
+    }[kind]()
+
+
+KINDS = [
+    *("default", "swap", "deterministic", "reserve", "one-sided", "over", "capped", "classes", "grouped"),
+    *("overlapping", "own"),
+]
+
+
+class Own:
+    """Somebody else's correction, which counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.lam, self.asked = 0.0, 0
+
+    def propose(self) -> mw.Proposal:
+        self.asked += 1
+        return mw.Proposal(self.lam)
+
+    def observe(self, proposal: mw.Proposal, target: float, weight: float) -> None:
+        self.lam += 0.1 * weight * (target - proposal.lam)
+
+    def state(self) -> dict[str, Any]:
+        return {"lam": self.lam, "asked": self.asked}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> "Own":
+        made = cls()
+        made.lam, made.asked = state["lam"], state["asked"]
+        return made
+
+
+def given_to(f: mw.InsuredForecaster, draw: np.random.Generator) -> dict[str, Any]:
+    """What a forecast of this book is made from."""
+    mu: Any = float(draw.uniform()) if f.classes is None else draw.dirichlet(np.ones(3))
+    one: Any = getattr(f.corrections[0], "grouped", False)
+    if not one:
+        return {"mu": mu}
+    names = [["a"], ["b"]] if getattr(f.corrections[0], "apart", False) else [["a", "b"], [], ["c"]]
+    return {"mu": mu, "groups": names[int(draw.integers(len(names)))]}
+
+
+def bet(f: mw.InsuredForecaster, draw: np.random.Generator) -> Any:
+    low = 0.0 if f.one_sided else -0.3
+    return float(draw.uniform(low, 0.3)) if f.classes is None else draw.uniform(low, 0.3, 3)
+
+
+def played(f: mw.InsuredForecaster, rounds: int, seed: int) -> mw.InsuredForecaster:
+    """Forecasts, stakes, late settlements and voids; three forecasts stay open."""
+    draw = np.random.default_rng(seed)
+    for t in range(rounds):
+        q = f.forecast(**given_to(f, draw))
+        for _ in range(int(draw.integers(3))):
+            f.stake(q, bet(f, draw), by=f"customer {t % 2}" if t % 3 else None)
+        while len(f.open_forecasts) > 3:
+            old = f.open_forecasts[int(draw.integers(3))]
+            if t % 7 == 0:
+                f.void(old)
+            else:
+                f.settle(old, int(draw.integers(f.classes or 2)))
+    return f
+
+
+def state(f: mw.InsuredForecaster) -> str:
+    """Everything a forecaster is, to the bit; items in an order of their own, open forecasts by age."""
+    plain = f.to_state()
+    entries = [value for key, value in plain["items"] if key[0] == "open"]
+    for rank, entry in enumerate(sorted(entries, key=lambda entry: entry["number"])):
+        entry["number"] = rank
+    items = sorted(json.dumps(item) for item in plain.pop("items"))
+    return json.dumps(plain) + "\n".join(items)

@@ -41,6 +41,7 @@ from makewhole.insured.many import (
     Batch,
     Forecasts,
     ask_rows,
+    check_outcomes,
     close_unstaked,
     drafting,
     one_each,
@@ -302,24 +303,17 @@ class InsuredForecaster:
         given = read_outcomes(outcomes, id, outcome)
         patch: dict[Key, Any] = {}
         get = drafting(self._state.get, patch)
-        payments: dict[Id, Payments] = {}
-        settlements, unstaked = [], []
-        for name, y in given.items():
-            entry = self._state.get(("open", name))
-            if type(entry) is Batch and self.base is None:
-                if type(y) is not int or not 0 <= y <= 1:
-                    arguments.outcome(y, None)
-                unstaked.append((name, entry))
-                payments[name] = Payments()
-                continue
-            if unstaked:
-                close_unstaked(self._books, get, patch, unstaked)
-                unstaked = []
-            settlement = self._books.close(get, patch, self._find(name), y, None, None)
-            payments[name] = settlement.payments
-            settlements.append(settlement)
-        if unstaked:
-            close_unstaked(self._books, get, patch, unstaked)
+        keys: list[Key] = [("open", name) for name in given]
+        entries: list[Any] = list(map(self._state.get, keys))
+        if self.base is None and set(map(type, entries)) == {Batch}:
+            check_outcomes(given.values())
+            close_unstaked(self._books, get, patch, keys, entries)
+            self._commit(patch)
+            return {name: Payments() for name in given}
+        settlements = [
+            self._books.close(get, patch, self._find(name), y, None, None) for name, y in given.items()
+        ]
+        payments = {settlement.id: settlement.payments for settlement in settlements}
         self._commit(patch)
         for settlement in settlements:
             self._teach(settlement, payments)
@@ -398,8 +392,7 @@ class InsuredForecaster:
         books.dead += len(patch)
         if books.dead > 64 + len(state):
             books.dead = 0
-            for key in [key for key, value in state.items() if value is None]:
-                state.pop(key, None)
+            self._state = {key: value for key, value in state.items() if value is not None}
 
     def teach(self, settlement: Settlement) -> None:
         """Let the base learn from a settlement; call it at most once for each. `settle` does so itself."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
 
-from makewhole import frames
+from makewhole import arguments, frames
 from makewhole.arguments import Floats
 from makewhole.corrections import Proposal
 from makewhole.corrections._kernels import NEARLY_HALF, Rules
@@ -148,12 +148,12 @@ def open_many(
     ids: Sequence[Id] | None,
 ) -> Forecasts:
     """Publish forecasts for many rows; `said` is what `ask_rows` gave."""
-    chosen = _new_ids(get, patch, len(xs), ids)
+    chosen, keys = _new_ids(get, patch, len(xs), ids)
     if isinstance(said, tuple):
         memory = get(_MEMORY)
         proposal, after = books.one.proposed(memory)
         if after is memory and chosen:  # so every forecast is made with the same λ
-            return _open_together(books, get, patch, xs, said, chosen, proposal)
+            return _open_together(books, get, patch, xs, said, (chosen, keys), proposal)
         said = [valid(mu, width, None) for mu, width in zip(*map(_listed, said), strict=True)]
     read, entries = drafting(get, patch), {}
     for k, id_ in enumerate(chosen):
@@ -171,16 +171,18 @@ def _listed(array: Floats) -> list[float]:
     return listed
 
 
-def _new_ids(get: Get, patch: Patch, count: int, ids: Sequence[Id] | None) -> list[Id]:
-    """Ids of their own for so many forecasts: those given, or the next numbers."""
+def _new_ids(get: Get, patch: Patch, count: int, ids: Sequence[Id] | None) -> tuple[list[Id], list[Key]]:
+    """Ids of their own for so many forecasts, those given or the next numbers; and their keys."""
     if ids is None:
         number: int = get(NEXT)
         chosen: list[Id] = list(range(number, number + count))
-        while any(map(get, [("open", id_) for id_ in chosen])):  # somebody's own id is among them
+        keys: list[Key] = [("open", id_) for id_ in chosen]
+        while any(map(get, keys)):  # somebody's own id is among them
             number += 1
             chosen = list(range(number, number + count))
+            keys = [("open", id_) for id_ in chosen]
         patch[NEXT] = number + count
-        return chosen
+        return chosen, keys
     if len(ids) != count:
         raise ValueError(f"ids must be one per forecast, {count}; got {len(ids)}")
     chosen = [read_name("ids", id_) for id_ in ids]
@@ -191,7 +193,7 @@ def _new_ids(get: Get, patch: Patch, count: int, ids: Sequence[Id] | None) -> li
     for id_ in chosen:
         if get(("open", id_)) is not None:
             raise ForecastOpen(f"a forecast with the id {id_!r} is open: settle or void it first")
-    return chosen
+    return chosen, [("open", id_) for id_ in chosen]
 
 
 def _open_together(
@@ -200,10 +202,11 @@ def _open_together(
     patch: Patch,
     xs: Rows,
     said: tuple[Floats, Floats],
-    ids: list[Id],
+    named: tuple[list[Id], list[Key]],
     proposal: Proposal,
 ) -> Forecasts:
-    """Publish forecasts of one binary line each, all with the same λ."""
+    """Publish forecasts of one binary line each, all with the same λ; `named` are their ids and keys."""
+    ids, keys = named
     mu, c, origin = publish_many(*said, proposal.lam, books.publishing)
     first, size = books.serial + 1, len(ids)
     books.serial += size
@@ -217,7 +220,7 @@ def _open_together(
     places = dict(zip(ids, range(size), strict=True))
     facts = (proposal, first, books.one_sided, bool((c < 0).any()))
     batch = Batch(places, xs, mu_hats, widths, mus, cs, origins, rooms, *facts)
-    patch.update(dict.fromkeys([("open", id_) for id_ in ids], batch))
+    patch.update(dict.fromkeys(keys, batch))
     patch[STANDING] = Standing(count + size, at_risk)
     patch[REVISION] = first + size - 1
     return Forecasts(ids, mu, c, batch.entry)
@@ -262,6 +265,8 @@ def _entered(exposure: Exposure, rooms: Floats, count: int) -> Exposure:
 def read_outcomes(given: Any, id_column: str, outcome_column: str) -> dict[Id, Any]:
     """Outcomes by id, from a mapping or from two columns of a frame."""
     if isinstance(given, Mapping):
+        if set(map(type, given)) <= {int, str}:
+            return dict(given)
         return {read_name("id", id_): outcome for id_, outcome in given.items()}
     columns = frames.read_columns(given, {"id": id_column, "outcome": outcome_column})
     ids, outcomes = columns["id"].to_list(), columns["outcome"].to_list()
@@ -271,27 +276,34 @@ def read_outcomes(given: Any, id_column: str, outcome_column: str) -> dict[Id, A
     return read
 
 
-def close_unstaked(books: Bookkeeping, get: Get, patch: Patch, entries: list[tuple[Id, Batch]]) -> None:
-    """Settle forecasts of a batch that nobody has staked on: nothing is paid, and nothing learned."""
+def check_outcomes(outcomes: Collection[Any]) -> None:
+    """Raise unless every outcome is 0 or 1."""
+    if set(map(type, outcomes)) != {int} or not set(outcomes) <= {0, 1}:
+        for outcome in outcomes:
+            arguments.outcome(outcome, None)
+
+
+def close_unstaked(books: Bookkeeping, get: Get, patch: Patch, keys: list[Key], batches: list[Batch]) -> None:
+    """Settle forecasts of batches that nobody has staked on: nothing is paid, and nothing learned."""
     totals: Totals = get(TOTALS)
     count, at_risk = get(STANDING)
-    left = count - len(entries)
+    left = count - len(keys)
     if books.counts_room:
         exposure = get(EXPOSURE)
         potential = exposure.potential[0]
-        for id_, batch in entries:
+        for (_, id_), batch in zip(keys, batches, strict=True):
             potential -= batch.rooms[batch.places[id_]] if batch.rooms is not None else 0.0
         patch[EXPOSURE] = exposure._replace(potential=(potential if left else 0.0,))
+    negative = 0
+    if any(batch.any_negative for batch in set(batches)):
+        negative = sum([b.cs[b.places[id_]] < 0 for (_, id_), b in zip(keys, batches, strict=True)])
     watched = totals.watched
-    if watched is not None:
-        watched = watched.add_zeros(len(entries))
-    negative = sum([b.any_negative and b.cs[b.places[id_]] < 0 for id_, b in entries])
-    patch.update(dict.fromkeys([("open", id_) for id_, _ in entries]))
+    patch.update(dict.fromkeys(keys))
     patch[TOTALS] = totals._replace(
-        rounds=totals.rounds + len(entries),
+        rounds=totals.rounds + len(keys),
         negative=totals.negative + negative,
-        idle=totals.idle + len(entries),
-        watched=watched,
+        idle=totals.idle + len(keys),
+        watched=None if watched is None else watched.add_zeros(len(keys)),
     )
     patch[STANDING] = Standing(left, at_risk if left else 0.0)
     books.serial += 1
