@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from river import datasets, linear_model, preprocessing
+from river import datasets, linear_model
 
 import makewhole as mw
 from timing import Row, side_by_side
 
 STEPS = 20_000
-BATCH = 100_000
 
 
 def river_step() -> Callable[[], None]:
@@ -81,49 +80,6 @@ def insured_step(correction: Any) -> Callable[[], None]:
     return run
 
 
-def stream_step(insure: bool) -> Callable[[], None]:
-    """A pass over a real stream: scale, predict, learn; insured, with a bet on every row."""
-    stream = list(datasets.Phishing())
-
-    def run() -> None:
-        model = preprocessing.StandardScaler() | linear_model.LogisticRegression()
-        if not insure:
-            for x, y in stream:
-                model.predict_proba_one(x)
-                model.learn_one(x, y)
-            return
-        f = mw.InsuredForecaster(model, max_stake=1.0)
-        for x, y in stream:
-            f.settle(f.forecast(x), int(y), stake=0.5)
-
-    return run
-
-
-def batch() -> Callable[[], None]:
-    """A hundred thousand forecasts at once, and their outcomes."""
-    mus = np.random.default_rng(0).uniform(size=BATCH)
-    outcomes = dict.fromkeys(range(BATCH), 1)
-
-    def run() -> None:
-        f = mw.InsuredForecaster(max_stake=1.0)
-        f.forecast_many(mu=mus)
-        f.settle_many(outcomes)
-
-    return run
-
-
-def statements() -> Callable[[], None]:
-    """A hundred statements of a book with 10⁴ open forecasts and 10⁴ groups."""
-    f = mw.InsuredForecaster(None, mw.Grouped(mw.Reserve(0.01)), mode="sound", max_stake=1.0)
-    f.forecast_many(mu=np.full(10_000, 0.5), groups=[f"group {k}" for k in range(10_000)])
-
-    def run() -> None:
-        for _ in range(100):
-            f.statement()
-
-    return run
-
-
 def rows() -> list[Row]:
     """Every pair of verbs against the same river step."""
     cases: list[tuple[str, Callable[[], None], float | None]] = [
@@ -141,17 +97,7 @@ def rows() -> list[Row]:
         cases.append((name, insured_step(correction), 4.0))
     peer, *ours = side_by_side(river_step(), *(run for _, run, _ in cases))
     micro = 1e6 / STEPS
-    made = [
+    return [
         Row(name, seconds * micro, "river LogisticRegression", peer * micro, "µs/step", target)
         for (name, _, target), seconds in zip(cases, ours, strict=True)
     ]
-    step, at_once, asked = side_by_side(river_step(), batch(), statements())
-    many = "forecast_many + settle_many, 10⁵ at once"
-    made.append(Row(many, at_once * 1e6 / BATCH, "river LogisticRegression", step * micro, "µs/step", 0.47))
-    name = "statement(), 10⁴ open forecasts, 10⁴ groups"
-    made.append(Row(name, asked * 1e4, "river LogisticRegression", step * micro, "µs/call", 11.6))
-    own, insured = side_by_side(stream_step(insure=False), stream_step(insure=True))
-    micro = 1e6 / len(list(datasets.Phishing()))
-    name = "insured river pipeline: forecast + settle a bet"
-    made.append(Row(name, insured * micro, "the pipeline's own step", own * micro, "µs/step", 2.5))
-    return made

@@ -6,6 +6,7 @@ import sys
 
 import bench_audit
 import bench_backtest
+import bench_books
 import bench_corrections
 import bench_import
 import bench_two_layer
@@ -15,7 +16,15 @@ from timing import print_rows
 def main() -> int:
     """Run all of them."""
     met = True
-    for module in (bench_import, bench_corrections, bench_two_layer, bench_backtest, bench_audit):
+    modules = (
+        bench_import,
+        bench_books,
+        bench_corrections,
+        bench_two_layer,
+        bench_backtest,
+        bench_audit,
+    )
+    for module in modules:
         print(f"\n{(module.__doc__ or '').splitlines()[0]}\n")
         met &= print_rows(module.rows())
     return 0 if met else 1

@@ -285,7 +285,8 @@ class Stepped(BookCorrection):
         `weight` is the gross stake divided by the cap, in [0, 1]; at 0 nothing is learned. Raises a
         ValueError for another weight, a target that is not finite, or a proposal of another correction.
         """
-        check_lesson(target, weight)
+        if not (0.0 <= weight <= 1.0 and -np.inf < target < np.inf):
+            check_lesson(target, weight)
         self.check(proposal)
         if weight:
             self._observe(self._values, self._marks, proposal, target, weight)
@@ -361,12 +362,7 @@ class Stepped(BookCorrection):
 
     def adopt(self, arrays: tuple[Any, Any]) -> None:
         """Take over the memory after the compiled loop."""
-        self._values = self._stored(arrays[0].tolist(), "d")
-        self._marks = self._stored(arrays[1].tolist(), "q")
-
-    def _stored(self, numbers: list[Any], code: str) -> Any:
-        """Return numbers in the form in which they are kept: a list, which is read fastest."""
-        return numbers
+        self._values, self._marks = arrays[0].tolist(), arrays[1].tolist()
 
 
 class Plain(BookCorrection):

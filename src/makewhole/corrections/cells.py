@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from array import array
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Self
 
 from makewhole import arguments
 from makewhole.corrections import _kernels
-from makewhole.corrections.base import Memory, Proposal, Stepped
+from makewhole.corrections.base import Memory, Part, Proposal, Stepped
 
 # With at least so many cells, copying an array before every step is faster than copying a list.
 _MANY = 64
@@ -40,11 +42,25 @@ class CellCorrection(Stepped):
         values = [0.0] * (2 * cells) + midpoints + [self.low, self._step, 1 / self._step]
         home = self.cell_of(0.0)
         values[2 * cells + home] = 0.0
-        self._values = self._stored(values, "d")
-        self._marks = self._stored([*range(cells), home, 0], "q")
+        self._values = values
+        self._marks = [*range(cells), home, 0]
 
-    def _stored(self, numbers: list[Any], code: str) -> Any:
-        return numbers if self._cells < _MANY else array(code, numbers)
+    def blank(self) -> Memory:
+        """What it has learned so far; as arrays where there are many cells."""
+        if self._cells < _MANY:
+            return self._values[:], self._marks[:]
+        return array("d", self._values), array("q", self._marks)
+
+    def memories(self) -> dict[Part, Memory]:
+        """All it has learned."""
+        return {None: self.blank()}
+
+    def with_memories(self, memories: Mapping[Part, Memory]) -> Self:
+        """The same that remembers this."""
+        values, marks = memories[None]
+        twin = copy.copy(self)
+        vars(twin).update(_values=list(values), _marks=list(marks))
+        return twin
 
     @property
     def cells(self) -> int:

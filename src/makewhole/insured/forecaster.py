@@ -43,6 +43,7 @@ from makewhole.insured.many import (
     ask_rows,
     check_outcomes,
     close_unstaked,
+    collector_paused,
     drafting,
     one_each,
     open_many,
@@ -283,8 +284,9 @@ class InsuredForecaster:
             named = [self._books.named(one) for one in one_each("groups", groups, len(rows))]
         ids = None if ids is None else one_each("ids", ids, len(rows))
         patch: dict[Key, Any] = {}
-        made = open_many(self._books, self._state.get, patch, rows, said, named, ids)
-        self._state.update(patch)
+        with collector_paused():
+            made = open_many(self._books, self._state.get, patch, rows, said, named, ids)
+            self._state.update(patch)
         return made
 
     def settle_many(
@@ -307,9 +309,10 @@ class InsuredForecaster:
         entries: list[Any] = list(map(self._state.get, keys))
         if self.base is None and set(map(type, entries)) == {Batch}:
             check_outcomes(given.values())
-            close_unstaked(self._books, get, patch, keys, entries)
-            self._commit(patch)
-            return {name: Payments() for name in given}
+            with collector_paused():
+                close_unstaked(self._books, get, patch, keys, entries)
+                self._commit(patch)
+                return {name: Payments() for name in given}
         settlements = [
             self._books.close(get, patch, self._find(name), y, None, None) for name, y in given.items()
         ]

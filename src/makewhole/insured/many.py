@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import contextlib
+import gc
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -30,6 +32,18 @@ from makewhole.insured.totals import Standing, Totals
 
 _MEMORY: Key = ("memory", 0, None)
 _MISSING = object()
+
+
+@contextlib.contextmanager
+def collector_paused() -> Iterator[None]:
+    """Pause the garbage collector: a batch makes many small tuples, which it would walk over and over."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
 
 
 def drafting(get: Get, patch: Patch) -> Get:

@@ -1,0 +1,72 @@
+"""Many forecasts at once, statements of large books, and an insured river model against the model itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from river import datasets, linear_model, preprocessing
+
+import makewhole as mw
+from bench_corrections import STEPS, river_step
+from timing import Row, side_by_side
+
+BATCH = 100_000
+
+
+def stream_step(insure: bool) -> Callable[[], None]:
+    """A pass over a real stream: scale, predict, learn; insured, with a bet on every row."""
+    stream = list(datasets.Phishing())
+
+    def run() -> None:
+        model = preprocessing.StandardScaler() | linear_model.LogisticRegression()
+        if not insure:
+            for x, y in stream:
+                model.predict_proba_one(x)
+                model.learn_one(x, y)
+            return
+        f = mw.InsuredForecaster(model, max_stake=1.0)
+        for x, y in stream:
+            f.settle(f.forecast(x), int(y), stake=0.5)
+
+    return run
+
+
+def batch() -> Callable[[], None]:
+    """A hundred thousand forecasts at once, and their outcomes."""
+    mus = np.random.default_rng(0).uniform(size=BATCH)
+    outcomes = dict.fromkeys(range(BATCH), 1)
+
+    def run() -> None:
+        f = mw.InsuredForecaster(max_stake=1.0)
+        f.forecast_many(mu=mus)
+        f.settle_many(outcomes)
+
+    return run
+
+
+def statements() -> Callable[[], None]:
+    """A hundred statements of a book with 10⁴ open forecasts and 10⁴ groups."""
+    f = mw.InsuredForecaster(None, mw.Grouped(mw.Reserve(0.01)), mode="sound", max_stake=1.0)
+    f.forecast_many(mu=np.full(10_000, 0.5), groups=[f"group {k}" for k in range(10_000)])
+
+    def run() -> None:
+        for _ in range(100):
+            f.statement()
+
+    return run
+
+
+def rows() -> list[Row]:
+    """Each against a river step; the insured model against its own."""
+    micro, peer = 1e6 / STEPS, "river LogisticRegression"
+    step, at_once, asked = side_by_side(river_step(), batch(), statements())
+    many, told = "forecast_many + settle_many, 10⁵ at once", "statement(), 10⁴ open forecasts, 10⁴ groups"
+    own, insured = side_by_side(stream_step(insure=False), stream_step(insure=True))
+    per_row = 1e6 / len(list(datasets.Phishing()))
+    name = "insured river pipeline: forecast + settle a bet"
+    return [
+        Row(many, at_once * 1e6 / BATCH, peer, step * micro, "µs/step", 0.47),  # 2 µs
+        Row(told, asked * 1e4, peer, step * micro, "µs/call", 11.6),  # 50 µs
+        Row(name, insured * per_row, "the pipeline's own step", own * per_row, "µs/step", 2.5),
+    ]
