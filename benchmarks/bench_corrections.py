@@ -93,8 +93,7 @@ def rows() -> list[Row]:
     cases.append(("Reserve propose + observe", correction_step(mw.Reserve()), 0.6))
     for correction in (mw.SwapRegret(10), mw.DeterministicSwap(100)):
         name = f"InsuredForecaster, {type(correction).__name__}: forecast + stake + settle"
-        # 2.5 while a settlement changed things in place; what changing all in one step costs is the rest.
-        cases.append((name, insured_step(correction), 4.0))
+        cases.append((name, insured_step(correction), 2.75))
     peer, *ours = side_by_side(river_step(), *(run for _, run, _ in cases))
     micro = 1e6 / STEPS
     return [

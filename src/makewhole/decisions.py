@@ -20,7 +20,7 @@ from makewhole.arguments import Floats
 Rule = Literal["trustful", "cautious", "naive"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Forecast:
     """A probability μ and a half-width c that a forecaster stands behind.
 
@@ -103,21 +103,16 @@ class Forecast:
         return arguments.plain(inside.all(axis=-1) if self.classes else inside)
 
 
-_SETTERS = tuple(
-    vars(Forecast)[name].__set__ for name in ("mu", "c", "id", "classes", "one_sided", "simplex")
-)
+_new_object = object.__new__
 
 
 def binary_forecast(mu: float, c: float, id_: str | int | None, one_sided: bool) -> Forecast:
-    """Make a binary `Forecast` without checks, in half the time; the numbers must be valid."""
-    made = object.__new__(Forecast)
-    set_mu, set_c, set_id, set_classes, set_one_sided, set_simplex = _SETTERS
-    set_mu(made, mu)
-    set_c(made, c)
-    set_id(made, id_)
-    set_classes(made, None)
-    set_one_sided(made, one_sided)
-    set_simplex(made, True)
+    """Make a binary `Forecast` without checks, in a third of the time; the numbers must be valid."""
+    made = _new_object(Forecast)
+    fields = made.__dict__
+    fields["mu"], fields["c"], fields["id"] = mu, c, id_
+    if one_sided:
+        fields["one_sided"] = True
     return made
 
 

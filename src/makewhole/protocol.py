@@ -6,6 +6,7 @@ an event with K classes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -125,7 +126,7 @@ class Record:
     @property
     def total_loss(self) -> float:
         """What the forecaster lost in all rounds."""
-        return float(np.cumsum([row[5] for row in self._rows])[-1]) if self._rows else 0.0
+        return math.fsum(row[5] for row in self._rows)
 
     @property
     def mean_loss(self) -> float:

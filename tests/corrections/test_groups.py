@@ -81,7 +81,7 @@ def make_siege() -> Callable[..., Any]:
                 if kind == 2:  # one at a time
                     joins = t % groups == g
                 if joins:
-                    marks[2 + size] = 2 + g
+                    marks[2 + size] = 4 + 3 * g
                     size += 1
             marks[1] = size
             proposal = members_propose(values, marks)
@@ -91,10 +91,11 @@ def make_siege() -> Callable[..., Any]:
             wins = kind != 3 or proposal[0] < 0.3
             loss, target, weight = balance(mu, c, origin, 1.0, gross if wins else -gross, gross, 1.0)
             for k in range(size):
-                totals[marks[2 + k] - 1] += loss
-                most = max(most, totals[marks[2 + k] - 1])
+                member = (marks[2 + k] - 1) // 3
+                totals[member] += loss
+                most = max(most, totals[member])
             if weight > 0.0:
-                members_observe(values, marks, proposal, target, weight)
+                members_observe(values, marks, proposal, target, weight, loss, 0.0)
         return most
 
     return siege
@@ -109,7 +110,7 @@ def siege() -> Callable[..., Any]:
 @pytest.mark.parametrize("kind", range(4))
 def test_no_adversary_breaks_the_group_bound_in_ten_million_rounds(kind: int) -> None:
     rate, groups = 0.003, 5
-    values = np.array([rate, *([0.0] * (groups + 1))])
+    values = np.array([rate, *([0.0] * 3 * (groups + 1))])
     most = siege()(values, np.zeros(groups + 3, np.int64), np.zeros(groups + 1), kind, 10_000_000)
     assert most <= 0.5 / rate + 1e-6
     assert most > 0.2 / rate  # it is a siege
@@ -317,8 +318,8 @@ def check_same(result: Any, f: mw.InsuredForecaster, log: Any, groups: Any, *, s
     if state:
         assert learned == own
     else:
-        weights = [dict(zip(["", *s["names"]], s["weights"], strict=True)) for s in (learned, own)]
-        assert weights[0] == weights[1]
+        sums = [dict(zip(["", *s["names"]], s["sums"], strict=True)) for s in (learned, own)]
+        assert sums[0] == sums[1]
 
 
 def test_rows_without_a_group_are_counted_and_events_have_one(tmp_path: Path) -> None:

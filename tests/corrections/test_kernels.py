@@ -205,10 +205,12 @@ def test_an_outcome_at_a_boundary_is_credited_to_the_side_it_lies_on() -> None:
         marks = [1, 0, 0, 0]
         lam, where, split = _kernels.deterministic_propose(values, marks)
         assert (lam, where, split) == (0.0, 0, True)
-        _kernels.deterministic_observe(values, marks, (lam, where, split), target, 0.5)
+        _kernels.deterministic_observe(values, marks, (lam, where, split), target, 0.5, 0.0, 0.0)
         assert values[cells + cell] == 0.5
         assert values[cells + 1 - cell] == 0.0
-    _kernels.deterministic_observe(values, marks, (0.9, 0, False), 0.95, 0.5)  # within a cell, that cell
+    _kernels.deterministic_observe(
+        values, marks, (0.9, 0, False), 0.95, 0.5, 0.0, 0.0
+    )  # within a cell, that cell
     assert values[cells] == 0.5
 
 
@@ -216,16 +218,27 @@ def test_an_outcome_at_a_boundary_is_credited_to_the_side_it_lies_on() -> None:
 
 
 def test_members_add_up_and_move_together_but_none_below_nothing() -> None:
-    values = [0.5, 0.1, 0.3, 0.0, 0.2]  # rate, everyone's weight, three groups'
-    marks = [2, 3, 1, 2, 4, 1, 3, 4, 1, 2, 3]  # three forecasts with three members each
+    starts = [0.1, 0.3, 0.0, 0.2]  # everyone's weight, three groups'
+    values = [0.5, *(number for start in starts for number in (start, 0.0, 0.0))]  # η/M comes first
+    marks = [2, 3, 1, 4, 10, 1, 7, 10, 1, 4, 7]  # three forecasts with three members each
     proposals = [_kernels.members_propose(values, marks) for _ in range(4)]
     assert [lam for lam, _, _ in proposals] == pytest.approx([0.6, 0.3, 0.4, 0.6])
     assert [(at, split) for _, at, split in proposals] == [(2, False), (5, False), (8, False), (2, False)]
-    assert marks == [5, 3, 1, 2, 4, 1, 3, 4, 1, 2, 3]
-    _kernels.members_observe(values, marks, proposals[0], 1.1, 0.5)  # η·w·(x − λ) = 0.125
-    assert values == pytest.approx([0.5, 0.225, 0.425, 0.0, 0.325])
-    _kernels.members_observe(values, marks, proposals[2], -0.4, 1.0)  # −0.4
-    assert values == pytest.approx([0.5, 0.0, 0.025, 0.0, 0.325])
+    assert marks == [5, 3, 1, 4, 10, 1, 7, 10, 1, 4, 7]
+
+    def weights() -> list[float]:
+        return [values[at] + values[0] * values[at + 1] for at in (1, 4, 7, 10)]
+
+    _kernels.members_observe(values, marks, proposals[0], 1.1, 0.5, 0.25, 0.0)  # (η/M)·ℓ = 0.125
+    assert weights() == pytest.approx([0.225, 0.425, 0.0, 0.325])
+    _kernels.members_observe(values, marks, proposals[2], -0.4, 1.0, -0.8, 0.0)  # −0.4
+    assert weights() == pytest.approx([0.0, 0.025, 0.0, 0.325])
+    _kernels.members_observe(values, marks, proposals[2], -0.4, 1.0, 1.0, 2**-70)
+    assert values[1:4] == [
+        0.0,
+        1.0,
+        2**-70,
+    ]  # what was below nothing is forgotten, what rounding cut off is not
 
 
 # --- the simple ones --------------------------------------------------------------------------------------
@@ -233,18 +246,25 @@ def test_members_add_up_and_move_together_but_none_below_nothing() -> None:
 
 def test_the_simple_corrections_learn_what_their_formulas_say() -> None:
     draw = np.random.default_rng(4)
-    mean, gradient, reserve, none = [0.0, 0.0, 0.0], [0.2, 0.0, 0.3], [0.2, 0.25, -0.1], [5.0]
+    mean, gradient, reserve, none = (
+        [0.0, 0.0, 0.0],
+        [0.2, 0.0, 0.3, -0.5, 0.6],
+        [0.25, -0.1, 0.2, 0.0, 0.0],
+        [5.0],
+    )
     sums, lam, low = [0.0, 0.0], 0.2, 0.2
     for t in range(1, 200):
         target, weight = float(draw.uniform(-1, 1)), float(draw.uniform(0.1, 1))
         made = float(draw.uniform(-1, 1))  # the λ of the forecast, which may be an old one
         sums = [sums[0] + weight * target, sums[1] + weight]
-        lam += 0.3 / math.sqrt(t) * weight * (target - made)
+        lam = min(max(lam + 0.3 / math.sqrt(t) * weight * (target - made), -0.5), 0.6)
+        loss = weight * (target - made)
         low = max(-0.1, low + 0.25 * weight * (target - made))
-        _kernels.mean_observe(mean, [], (made, 0, False), target, weight)
-        _kernels.gradient_observe(gradient, [], (made, 0, False), target, weight)
-        _kernels.reserve_observe(reserve, [], (made, 0, False), target, weight)
-        _kernels.none_observe(none, [], (made, 0, False), target, weight)
+        lesson = ((made, 0, False), target, weight, loss, 0.0)
+        _kernels.mean_observe(mean, [], *lesson)
+        _kernels.gradient_observe(gradient, [], *lesson)
+        _kernels.reserve_observe(reserve, [], *lesson)
+        _kernels.none_observe(none, [], *lesson)
         assert _kernels.mean_propose(mean, [])[0] == pytest.approx(sums[0] / sums[1])
         assert _kernels.gradient_propose(gradient, [])[0] == pytest.approx(lam)
         assert _kernels.reserve_propose(reserve, [])[0] == pytest.approx(low)
@@ -275,8 +295,8 @@ def test_a_replay_is_a_loop_over_the_steps(rules: Rules, composed: bool, traced:
     inner: Any = below if composed else ()
     replay = _kernels.make_replay(_kernels.reserve_propose, _kernels.reserve_observe, *inner)
     out = [np.zeros(rows) for _ in range(3)] + [np.zeros(rows if traced else 0) for _ in range(2)]
-    totals = [10.0, 20.0, 30.0]
-    memory = ([0.0, rate, -math.inf], [0], [0.0, 0.0, 0.0], [0])
+    totals = [10.0, 0.0, 20.0, 30.0]
+    memory = ([rate / cap, -math.inf, 0.0, 0.0, 0.0], [0], [0.0, 0.0, 0.0], [0])
     replay(memory, (mu_hat, c_hat, outcome.astype(float), net, gross), rules, cap, totals, out)
     c, lams_, sums, mu, lost = out
     lam, total = 0.0, 10.0
@@ -298,5 +318,6 @@ def test_a_replay_is_a_loop_over_the_steps(rules: Rules, composed: bool, traced:
         if traced:
             assert mu[t] == pytest.approx(wanted_mu)
             assert lost[t] == pytest.approx(loss)
-    assert memory[0][0] == pytest.approx(lam)
-    assert totals == pytest.approx([total, 20.0 + c.sum(), 30.0 + (c < 0).sum()])
+    assert _kernels.reserve_propose(*memory[:2])[0] == pytest.approx(lam)
+    assert totals[1] != 0.0  # what rounding cut off
+    assert totals == pytest.approx([total, 0.0, 20.0 + c.sum(), 30.0 + (c < 0).sum()])

@@ -1,17 +1,19 @@
 """Totals: what is counted, when the statement speaks up, and a watch that ends with the first wild loss."""
 
+import math
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 import makewhole as mw
-from makewhole.insured.monitor import LossMonitor
 from makewhole.insured.totals import Standing, Totals, read_totals
 
 
 def test_every_settled_forecast_is_counted_once_and_the_old_totals_stay_as_they_were() -> None:
-    one = Totals().settled(loss=0.5, turnover=2.0, bets=3, negative=True, loss_range=4.0)
-    two = one.settled(loss=-1.5, turnover=0.25, bets=1, negative=False, loss_range=4.0)
+    one = Totals().settled(loss=0.5, rest=0.0, turnover=2.0, bets=3, negative=True, loss_range=4.0)
+    two = one.settled(loss=-1.5, rest=0.0, turnover=0.25, bets=1, negative=False, loss_range=4.0)
     assert one[:7] == (1, 0, 3, 1, 0, 2.0, 0.5)
     assert two[:7] == (2, 0, 4, 1, 0, 2.25, -1.0)
     assert two.with_void().with_void()[:7] == (2, 2, 4, 1, 0, 2.25, -1.0)
@@ -21,31 +23,45 @@ def test_every_settled_forecast_is_counted_once_and_the_old_totals_stay_as_they_
 def test_forecasts_without_a_stake_are_idle_until_the_next_with_one() -> None:
     totals = Totals()
     for turnover, idle in [(0.0, 1), (0.0, 2), (1e-300, 0), (0.0, 1), (3.0, 0)]:
-        totals = totals.settled(0.0, turnover, int(turnover > 0), negative=False, loss_range=1.0)
+        totals = totals.settled(0.0, 0.0, turnover, int(turnover > 0), negative=False, loss_range=1.0)
         assert totals.idle == idle
 
 
-def test_the_interval_is_a_monitors_in_the_units_of_money() -> None:
-    totals, monitor = Totals(), LossMonitor(range_=30.0, alpha=0.05)
-    for t in range(400):
-        loss = 30.0 if t % 3 == 0 else -30.0 * (t % 2)
-        totals = totals.settled(loss, 1.0, 1, negative=False, loss_range=30.0)
-        monitor.update(loss)
-    assert totals.mean_loss_interval(30.0) == pytest.approx(monitor.interval())
-    assert Totals().mean_loss_interval(30.0) == (-30.0, 30.0)
+def test_the_total_is_the_exact_sum_of_all_losses_but_for_a_rounding() -> None:
+    draw = np.random.default_rng(0)
+    totals, exact, naive, peak = Totals(), Fraction(0), 0.0, Fraction(0)
+    for t in range(1, 20_000):
+        loss = float(draw.choice([1e6, -1e6, 0.1, -0.3, 2**-60]))
+        rest = float(draw.choice([0.0, 2**-75]))
+        totals = totals.settled(loss, rest, 1.0, 1, negative=False, loss_range=1e6)
+        exact += Fraction(loss) + Fraction(rest)
+        naive += loss + rest
+        peak = max(peak, abs(exact), Fraction(10**6))
+        error = abs(Fraction(totals.total) + Fraction(totals.low) - exact)
+        assert error <= 2 * t * Fraction(2) ** -104 * peak
+        assert abs(totals.low) <= math.ulp(totals.total) / 2
+    assert abs(Fraction(naive) - exact) > 1000 * error  # a plain sum is far off
+
+
+def test_many_forecasts_without_a_stake_are_the_same_as_one_after_the_other() -> None:
+    one = many = Totals().settled(0.3, 0.0, 1.0, 1, negative=False, loss_range=1.0)
+    for _ in range(50):
+        one = one.settled(0.0, 0.0, 0.0, 0, negative=False, loss_range=1.0)
+    assert many.settled_unstaked(50, 0) == one
+    assert Totals().settled_unstaked(3, 2) == Totals(rounds=3, negative=2, idle=3)
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_a_loss_beyond_the_range_ends_the_watch_and_one_at_its_end_does_not(sign: float) -> None:
-    at_the_end = Totals().settled(sign * 2.0, 1.0, 1, negative=False, loss_range=2.0)
-    assert at_the_end.watched == (1, sign, 1.0)
-    beyond = at_the_end.settled(sign * 2.1, 1.0, 1, negative=False, loss_range=2.0)
-    assert beyond.watched is None
+    at_the_end = Totals().settled(sign * 2.0, 0.0, 1.0, 1, negative=False, loss_range=2.0)
+    assert at_the_end.surprises == 4.0
+    beyond = at_the_end.settled(sign * 2.1, 0.0, 1.0, 1, negative=False, loss_range=2.0)
+    assert beyond.surprises is None
     assert beyond.mean_loss_interval(2.0) is None
-    after = beyond.settled(0.0, 1.0, 1, negative=False, loss_range=2.0)
-    assert after.watched is None
+    after = beyond.settled(0.0, 0.0, 1.0, 1, negative=False, loss_range=2.0)
+    assert after.surprises is None
     assert after.total == pytest.approx(sign * 4.1)
-    assert read_totals(after.to_plain()) == after
+    assert read_totals(after._asdict()) == after
 
 
 @pytest.mark.parametrize(("idle", "bets", "said"), [(99, 1, False), (100, 1, True), (100, 0, False)])
@@ -64,24 +80,24 @@ def test_negative_prices_are_noted() -> None:
 
 
 def test_the_last_to_leave_takes_all_rounding_along() -> None:
-    standing = Standing(2, 0.1 + 0.2)
-    assert list(standing.left(0.1)) == pytest.approx([1, 0.2])
-    assert standing.left(0.4) == (1, 0.0)  # never below nothing
-    assert standing.left(0.1).left(0.1) == (0, 0.0)
+    standing = Standing(2, 0.1 + 0.2, next=7, revision=3)
+    assert list(standing.left(0.1)) == pytest.approx([1, 0.2, 7, 3])
+    assert standing.left(0.4)[:2] == (1, 0.0)  # never below nothing
+    assert standing.left(0.1).left(0.1)[:2] == (0, 0.0)
 
 
 def test_totals_come_back_from_plain_data_and_wrong_numbers_are_refused() -> None:
-    totals = Totals(5, 1, 2, 3, 4, 0.5, -0.25, (LossMonitor()._watched).add(0.5))
-    saved: dict[str, Any] = totals.to_plain()
+    totals = Totals(5, 1, 2, 3, 4, 0.5, -0.25, 2**-60, 0.125)
+    saved: dict[str, Any] = totals._asdict()
     assert read_totals(saved) == totals
     for name in ("rounds", "voided", "bets", "negative", "idle"):
         assert getattr(read_totals(saved | {name: 0}), name) == 0
         with pytest.raises(ValueError, match=f"{name} must be a whole number of at least 0; got -1"):
             read_totals(saved | {name: -1})
-    for watched in ({"count": -1}, {"variance": -1e-9}, {"sum": float("nan")}):
+    for wrong in ({"surprises": -1e-9}, {"total": float("nan")}, {"low": [0.0, 1.0]}):
         with pytest.raises(ValueError, match="must"):
-            read_totals(saved | {"watched": saved["watched"] | watched})
-    assert read_totals(saved | {"watched": saved["watched"] | {"count": 0, "variance": 0.0}}).watched
+            read_totals(saved | wrong)
+    assert read_totals(saved | {"surprises": 0.0}).surprises == 0.0
 
 
 def test_what_one_forecast_can_lose_is_never_more_than_the_watch_allows_for() -> None:

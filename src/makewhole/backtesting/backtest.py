@@ -23,7 +23,7 @@ from makewhole.corrections import (
     Terms,
     for_book,
 )
-from makewhole.corrections._kernels import Rules
+from makewhole.corrections._kernels import Rules, add_exactly
 from makewhole.corrections.names import Name
 from makewhole.insured.book import no_exposure
 from makewhole.insured.certificates import GroupBounds, base_bound, certify, certify_groups
@@ -287,7 +287,8 @@ class _Run:
         self.places = correction.begin(names)
         self.players = [Player(one) for one in correction.split(names)]
         self.by_group = np.zeros((4, len(names)))  # rounds, turnover, loss, c
-        self.totals, self.turnover = np.zeros(3), 0.0  # the loss, the sum of c, the number of c < 0
+        self.totals = np.zeros(4)  # the loss, what rounding cut off from it, the sum of c, how many c < 0
+        self.turnover = 0.0
         self.rounds = 0
         self.traced = trace or bool(names)
         self.out = _Out(*(np.empty(CHUNK) for _ in _Out._fields))
@@ -330,17 +331,19 @@ class _Run:
         order = np.argsort(codes, kind="stable")
         columns = Columns(*(column[order] for column in chunk.columns))
         done = _Out(*(np.empty(len(order)) for _ in out))
+        before = self.totals[:1].copy()
         ends = np.flatnonzero(np.diff(codes[order], append=-1)) + 1
         for start, stop in zip([0, *ends], ends, strict=False):
             player, part = self.players[codes[order[start]]], slice(start, stop)
             there = _Out(*(column[part] for column in done))
-            own = np.zeros(3)
+            own = np.zeros(4)
             player.replay(Columns(*(c[part] for c in columns)), self.rules, self.cap, own, there)
-            self.totals[1:] += own[1:]
+            self.totals[2:] += own[2:]
+            for loss in own[:2].tolist():
+                self.totals[:2] = add_exactly(float(self.totals[0]), float(self.totals[1]), loss)
         for column, sorted_ in zip(out, done, strict=True):
             column[order] = sorted_
-        out.total[:] = np.cumsum(np.concatenate([self.totals[:1], out.loss]))[1:]
-        self.totals[:1] = out.total[-1:] if len(order) else self.totals[:1]
+        out.total[:] = np.cumsum(np.concatenate([before, out.loss]))[1:]
 
     def _turn_to_members(self, groups: Any) -> None:
         """Set the weights that the next forecasts add up: the one for all, and those of their groups."""
@@ -376,8 +379,8 @@ class _Run:
             rounds=self.rounds,
             turnover=self.turnover,
             total_loss=float(self.totals[0]),
-            negative_c=int(self.totals[2]),
-            mean_c=float(self.totals[1]) / self.rounds if self.rounds else 0.0,
+            negative_c=int(self.totals[3]),
+            mean_c=float(self.totals[2]) / self.rounds if self.rounds else 0.0,
             curve=curve,
             trace=self.trace,
             certificate=certificate,

@@ -36,7 +36,9 @@ class Player:
             proposal = correction.propose()
             return proposal.lam, proposal
 
-        def observe(_: Any, __: Any, proposal: tuple[float, Any], target: float, weight: float) -> None:
+        def observe(
+            _: Any, __: Any, proposal: tuple[float, Any], target: float, weight: float, *___: Any
+        ) -> None:
             correction.observe(proposal[1], target, weight)
 
         return make_replay(propose, observe)

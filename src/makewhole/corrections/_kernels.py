@@ -7,7 +7,11 @@ one file because numba's cache is invalidated only by changes of the file of the
 A correction's memory is two lists: `values`, numbers, and `marks`, whole numbers. There are only two because
 every array costs the compiled loop a reference count per step. A proposal is a tuple (λ, cell, split):
 
-    propose(values, marks) -> proposal         observe(values, marks, proposal, target, weight)
+    propose(values, marks) -> proposal
+    observe(values, marks, proposal, target, weight, loss, rest)
+
+`loss` is what the forecast lost, in money, and `rest` is what was lost in rounding when the payments were
+added up to it. Only reserves use them: they must add up what was paid, exactly.
 """
 
 from __future__ import annotations
@@ -28,8 +32,6 @@ class Rules(NamedTuple):
     sound: bool
     integrates: bool
 
-
-NEARLY_HALF = 0.5 - 1e-9
 
 # --- Algorithm 1: what is published, and what the correction learns from it -------------------------------
 
@@ -55,8 +57,6 @@ def publish(
     if not sound:
         return mu_hat, wanted, c_hat
     c = min(max(wanted, 0.0, least), 0.5)
-    if c > NEARLY_HALF:  # any nearer to ½, a reserve's steps would be lost in rounding
-        c = 0.5
     mu = min(max(mu_hat, c), 1.0 - c)
     if c == wanted or (c > wanted and not integrates):
         return mu, c, c_hat
@@ -85,7 +85,9 @@ def none_propose(values: Any, marks: Any) -> Step:
     return 0.0, 0, False
 
 
-def none_observe(values: Any, marks: Any, proposal: Step, target: float, weight: float) -> None:
+def none_observe(
+    values: Any, marks: Any, proposal: Step, target: float, weight: float, loss: float, rest: float
+) -> None:
     """Nothing is learned."""
 
 
@@ -94,7 +96,9 @@ def mean_propose(values: Any, marks: Any) -> Step:
     return values[2], 0, False
 
 
-def mean_observe(values: Any, marks: Any, proposal: Step, target: float, weight: float) -> None:
+def mean_observe(
+    values: Any, marks: Any, proposal: Step, target: float, weight: float, loss: float, rest: float
+) -> None:
     """Add to the two sums; keep their ratio."""
     values[0] += weight * target
     values[1] += weight
@@ -102,47 +106,81 @@ def mean_observe(values: Any, marks: Any, proposal: Step, target: float, weight:
 
 
 def gradient_propose(values: Any, marks: Any) -> Step:
-    """λ as it is now; values = [λ, steps, rate]."""
+    """λ as it is now; values = [λ, steps, rate, least λ, largest λ]."""
     return values[0], 0, False
 
 
-def gradient_observe(values: Any, marks: Any, proposal: Step, target: float, weight: float) -> None:
-    """λ ← λ + (rate/√t)·w·(x − λ'), where λ' is the λ with which the forecast was made."""
+def gradient_observe(
+    values: Any, marks: Any, proposal: Step, target: float, weight: float, loss: float, rest: float
+) -> None:
+    """λ ← λ + (rate/√t)·w·(x − λ'), kept in its range; λ' is the λ with which the forecast was made."""
     values[1] += 1.0
-    values[0] += values[2] / values[1] ** 0.5 * weight * (target - proposal[0])
+    lam = values[0] + values[2] / values[1] ** 0.5 * weight * (target - proposal[0])
+    values[0] = min(max(lam, values[3]), values[4])
+
+
+def add_exactly(total: float, low: float, x: float) -> tuple[float, float]:
+    """Add x to the sum `total` + `low`, where `low` is what rounding has cut off; return the new two.
+
+    Each addition errs by at most 2⁻¹⁰⁴ of the largest of the three. So after a trillion of them the error is
+    still far below one ordinary rounding ("double-double" arithmetic: Dekker 1971, Knuth's TwoSum).
+    """
+    high = total + x
+    back = high - total
+    low += (total - (high - back)) + (x - back)
+    summed = high + low
+    return summed, low - (summed - high)
+
+
+def book_loss(values: Any, at: int, scale: float, floor: float, loss: float, rest: float) -> None:
+    """Add a loss to the sum of losses at values[at : at + 3] = [λ at its start, sum, what rounding cut off].
+
+    λ = start + scale·sum is never stored, so no step is lost in rounding, however small it is. If λ would
+    fall below the floor, the sum starts anew from there.
+    """
+    total, low = add_exactly(values[at + 1], values[at + 2], loss)
+    if rest != 0.0:
+        total, low = add_exactly(total, low, rest)
+    if values[at] + scale * total < floor:
+        values[at], total, low = floor, 0.0, 0.0
+    values[at + 1], values[at + 2] = total, low
 
 
 def reserve_propose(values: Any, marks: Any) -> Step:
-    """λ as it is now; values = [λ, rate, floor]."""
-    return values[0], 0, False
+    """λ = start + (η/M)·(sum of losses); values = [η/M, floor, start, sum, what rounding cut off]."""
+    return values[2] + values[0] * values[3], 0, False
 
 
-def reserve_observe(values: Any, marks: Any, proposal: Step, target: float, weight: float) -> None:
-    """λ ← λ + η·ℓ/M, but not below the floor; ℓ/M = w·(x − λ'), λ' being that of the forecast."""
-    lam = values[0] + values[1] * weight * (target - proposal[0])
-    values[0] = max(lam, values[2])
+def reserve_observe(
+    values: Any, marks: Any, proposal: Step, target: float, weight: float, loss: float, rest: float
+) -> None:
+    """λ ← λ + η·ℓ/M, but not below the floor."""
+    book_loss(values, 2, values[0], values[1], loss, rest)
 
 
-# Groups that overlap. values = [rate, the weight for all, the weight of each group]. marks = [position of the
-# next forecast's members in marks, how many members a forecast has, then the members, forecast after
-# forecast]. A member is the place of a weight in values. A proposal's "cell" is the position of its members.
+# Groups that overlap. values = [η/M, then three numbers for all and for each group, as in `book_loss`].
+# marks = [position of the next forecast's members in marks, how many members a forecast has, then the
+# members, forecast after forecast]. A member is the place of its three numbers in values. A proposal's "cell"
+# is the position of its members.
 
 
 def members_propose(values: Any, marks: Any) -> Step:
-    """λ is the sum of the members' weights."""
+    """λ is the sum of the members' own."""
     at, size = marks[0], marks[1]
     lam = 0.0
     for k in range(at, at + size):
-        lam += values[marks[k]]
+        place = marks[k]
+        lam += values[place] + values[0] * values[place + 1]
     marks[0] = at + size if at + size < len(marks) else 2
     return lam, at, False
 
 
-def members_observe(values: Any, marks: Any, proposal: Step, target: float, weight: float) -> None:
-    """Move every member's weight by η·ℓ/M, but not below 0."""
-    step = values[0] * weight * (target - proposal[0])
+def members_observe(
+    values: Any, marks: Any, proposal: Step, target: float, weight: float, loss: float, rest: float
+) -> None:
+    """Every member's λ moves by η·ℓ/M, but not below 0."""
     for k in range(proposal[1], proposal[1] + marks[1]):
-        values[marks[k]] = max(0.0, values[marks[k]] + step)
+        book_loss(values, marks[k], values[0], 0.0, loss, rest)
 
 
 # --- cells: shared by swap regret and deterministic swap --------------------------------------------------
@@ -237,7 +275,9 @@ def swap_propose(values: Any, marks: Any) -> Step:
     return values[2 * cells + cell], cell, False
 
 
-def swap_observe(values: Any, marks: Any, proposal: Step, target: float, weight: float) -> None:
+def swap_observe(
+    values: Any, marks: Any, proposal: Step, target: float, weight: float, loss: float, rest: float
+) -> None:
     """Credit the cell that was drawn."""
     credit(values, marks, proposal[1], target, weight)
 
@@ -279,7 +319,9 @@ def deterministic_propose(values: Any, marks: Any) -> Step:
     return values[2 * cells + cell], cell, False
 
 
-def deterministic_observe(values: Any, marks: Any, proposal: Step, target: float, weight: float) -> None:
+def deterministic_observe(
+    values: Any, marks: Any, proposal: Step, target: float, weight: float, loss: float, rest: float
+) -> None:
     """Credit the cell; for a boundary, the cell on the side of the target."""
     # Two branches instead of one computed cell: the processor then need not wait for λ.
     if not proposal[2] or target < proposal[0]:
@@ -320,7 +362,7 @@ def make_replay(
         mu_hat, c_hat, outcome, net, gross = columns
         c_out, lam_out, total_out, mu_out, loss_out = out  # the last two are empty if not wanted
         traced = len(mu_out) > 0
-        total, c_sum, negative = totals[0], totals[1], totals[2]
+        total, low, c_sum, negative = totals[0], totals[1], totals[2], totals[3]
         for t in range(len(mu_hat)):
             inner = inner_propose(inner_values, inner_marks)
             proposal = propose(values, marks)
@@ -328,16 +370,17 @@ def make_replay(
             width = refine(c_hat[t], inner[0]) if composed else c_hat[t]
             mu, c, origin = publish(mu_hat[t], width, lam, rules, 0.0)
             loss, target, weight = balance(mu, c, origin, outcome[t], net[t], gross[t], max_stake)
-            total += loss
+            total, low = add_exactly(total, low, loss)
             c_out[t], lam_out[t], total_out[t] = c, lam, total
             c_sum += c
             negative += 1.0 if c < 0.0 else 0.0
             if traced:
                 mu_out[t], loss_out[t] = mu, loss
             if weight > 0.0:
-                observe(values, marks, proposal, target, weight)
-                inner_observe(inner_values, inner_marks, inner, target + origin - c_hat[t], weight)
-        totals[0], totals[1], totals[2] = total, c_sum, negative
+                observe(values, marks, proposal, target, weight, loss, 0.0)
+                own = target + origin - c_hat[t]
+                inner_observe(inner_values, inner_marks, inner, own, weight, loss, 0.0)
+        totals[0], totals[1], totals[2], totals[3] = total, low, c_sum, negative
 
     return replay
 
@@ -347,6 +390,8 @@ HELPERS = (
     publish,
     balance,
     refine,
+    add_exactly,
+    book_loss,
     edge,
     cell_of,
     credit,

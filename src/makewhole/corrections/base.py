@@ -240,8 +240,13 @@ class BookCorrection:
         """Return the next proposal, and the memory after it: the same object if nothing changed."""
         raise NotImplementedError
 
-    def learned(self, memory: Memory, proposal: Proposal, target: float, weight: float) -> Memory:
-        """Return the memory after an outcome; the one that is passed does not change."""
+    def learned(
+        self, memory: Memory, proposal: Proposal, target: float, weight: float, loss: float, rest: float
+    ) -> Memory:
+        """Return the memory after an outcome; the one that is passed does not change.
+
+        `loss` is what the forecast lost, in money, and `rest` what rounding cut off from it.
+        """
         raise NotImplementedError
 
     def part_state(self, part: Part, memory: Memory) -> Any:
@@ -261,6 +266,9 @@ def check_lesson(target: float, weight: float) -> None:
         raise ValueError(f"target must be finite; got {target!r}")
 
 
+_new = tuple.__new__
+
+
 class Stepped(BookCorrection):
     """A correction whose two steps are functions in `_kernels`, so that backtests can compile them."""
 
@@ -269,6 +277,7 @@ class Stepped(BookCorrection):
     _values: Any
     _marks: Any
     _cells: int = 1
+    _cap: float = 1.0  # M, where losses are given in units of it
 
     @property
     def kernels(self) -> Kernels | None:
@@ -289,7 +298,8 @@ class Stepped(BookCorrection):
             check_lesson(target, weight)
         self.check(proposal)
         if weight:
-            self._observe(self._values, self._marks, proposal, target, weight)
+            loss = weight * (target - proposal[0]) * self._cap
+            self._observe(self._values, self._marks, proposal, target, weight, loss, 0.0)
 
     def check(self, proposal: Proposal) -> None:
         """Raise a ValueError if the proposal cannot have come from this correction."""
@@ -335,12 +345,14 @@ class Stepped(BookCorrection):
 
     def proposed(self, memory: Memory) -> tuple[Proposal, Memory]:
         """Return the next proposal, and the memory after it."""
-        return tuple.__new__(Proposal, self._propose(memory[0], memory[1])), memory
+        return _new(Proposal, self._propose(memory[0], memory[1])), memory
 
-    def learned(self, memory: Memory, proposal: Proposal, target: float, weight: float) -> Memory:
+    def learned(
+        self, memory: Memory, proposal: Proposal, target: float, weight: float, loss: float, rest: float
+    ) -> Memory:
         """Return the memory after an outcome."""
         values, marks = memory[0][:], memory[1][:]
-        self._observe(values, marks, proposal, target, weight)
+        self._observe(values, marks, proposal, target, weight, loss, rest)
         return values, marks
 
     def part_state(self, part: Part, memory: Memory) -> Any:
@@ -403,7 +415,9 @@ class Plain(BookCorrection):
         twin = copy.deepcopy(memory)
         return twin.propose(), twin
 
-    def learned(self, memory: Memory, proposal: Proposal, target: float, weight: float) -> Memory:
+    def learned(
+        self, memory: Memory, proposal: Proposal, target: float, weight: float, loss: float, rest: float
+    ) -> Memory:
         """Return a copy of the object that has learned the outcome."""
         twin = copy.deepcopy(memory)
         twin.observe(proposal, target, weight)

@@ -204,9 +204,11 @@ class Grouped(BookCorrection):
         """Return a group's next proposal, and its memory after it."""
         return self.correction.proposed(memory)
 
-    def learned(self, memory: Memory, proposal: Proposal, target: float, weight: float) -> Memory:
+    def learned(
+        self, memory: Memory, proposal: Proposal, target: float, weight: float, loss: float, rest: float
+    ) -> Memory:
         """Return a group's memory after an outcome."""
-        return self.correction.learned(memory, proposal, target, weight)
+        return self.correction.learned(memory, proposal, target, weight, loss, rest)
 
     def part_state(self, part: Part, memory: Memory) -> Any:
         """Return a group's memory as plain data."""

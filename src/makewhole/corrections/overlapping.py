@@ -24,6 +24,10 @@ from makewhole.corrections.certificate import Terms
 from makewhole.corrections.names import Name, read_names
 from makewhole.corrections.reserve import over_state, read_over, read_over_state, read_rate
 
+# A group's sum of losses: the weight at its start, the losses since, and what rounding cut off from them.
+Sum = tuple[float, float, float]
+_NOTHING: Sum = (0.0, 0.0, 0.0)
+
 
 class OverlappingReserve(BookCorrection):
     """A `Reserve` for groups that overlap: what is lost in each group, and in total, is at most M/(2η).
@@ -64,7 +68,8 @@ class OverlappingReserve(BookCorrection):
     def __init__(self, rate: float = 0.01, over: Stepped | None = None) -> None:
         self.rate = read_rate(rate)
         self.over = read_over(over)
-        self._weights: dict[Part, float] = {None: 0.0}
+        self._scale = self.rate  # η/M; by itself it reckons with a cap of 1
+        self._sums: dict[Part, Sum] = {None: _NOTHING}
 
     @property
     def kernels(self) -> Kernels | None:
@@ -73,15 +78,16 @@ class OverlappingReserve(BookCorrection):
 
     def propose(self) -> Proposal:
         """Return the λ for a forecast without groups: the weight for all."""
-        return self.proposed(self.gather([self._weights[None]]))[0]
+        return self.proposed(self.gather([self._sums[None]]))[0]
 
     def observe(self, proposal: Proposal, target: float, weight: float) -> None:
         """Learn an outcome of a forecast without groups."""
         check_lesson(target, weight)
         self.check(proposal)
         if weight:
-            memory = self.learned(self.gather([self._weights[None]]), proposal, target, weight)
-            self._weights[None] = self.scatter(memory)[0]
+            loss = weight * (target - proposal.lam) * (self.rate / self._scale)
+            memory = self.learned(self.gather([self._sums[None]]), proposal, target, weight, loss, 0.0)
+            self._sums[None] = self.scatter(memory)[0]
 
     def check(self, proposal: Proposal) -> None:
         """Raise a ValueError if the proposal cannot have come from this correction."""
@@ -106,7 +112,11 @@ class OverlappingReserve(BookCorrection):
             raise ValueError("OverlappingReserve needs mode='sound', one_sided=False and c_hat >= 0")
         if self.rate > 0.5:
             raise ValueError(f"rate must be at most 0.5 in sound mode; got {self.rate!r}")
-        return copy.deepcopy(self)
+        twin, old, new = copy.deepcopy(self), self._scale, self.rate / terms.max_stake
+        if new != old:  # losses in other units: every sum starts from the weight it has led to
+            sums = {name: (start + old * total, 0.0, 0.0) for name, (start, total, _) in self._sums.items()}
+            vars(twin).update(_sums=sums, _scale=new)
+        return twin
 
     # --- groups and memory: a weight for all forecasts, and one for each group ---------------------------
 
@@ -119,17 +129,17 @@ class OverlappingReserve(BookCorrection):
         return (None, *groups)
 
     def memories(self) -> dict[Part, Memory]:
-        """Return all weights."""
-        return dict(self._weights)
+        """Return the sums of losses of which the weights are made up."""
+        return dict(self._sums)
 
     def blank(self) -> Memory:
-        """Return the weight of a new group: 0."""
-        return 0.0
+        """Return the sum of a new group: nothing lost, with weight 0."""
+        return _NOTHING
 
     def with_memories(self, memories: Mapping[Part, Memory]) -> Self:
-        """Return a copy with these weights."""
+        """Return a copy with these sums."""
         twin = copy.copy(self)
-        vars(twin).update(_weights=dict(memories), over=copy.deepcopy(self.over))
+        vars(twin).update(_sums=dict(memories), over=copy.deepcopy(self.over))
         return twin
 
     def with_over(self, over: BookCorrection | None) -> Self:
@@ -139,43 +149,46 @@ class OverlappingReserve(BookCorrection):
         return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self.with_memories(self._weights)
+        return self.with_memories(self._sums)
 
     def gather(self, memories: list[Memory]) -> Memory:
         """Return the two lists that the kernels take.
 
-        The first has the rate and the weights; the second has the position and the number of the weights to
-        add up, and their places in the first list.
+        The first has η/M and the sums, three numbers each; the second has the position and the number of the
+        weights to add up, and their places in the first list.
         """
-        return [self.rate, *memories], [2, len(memories), *range(1, 1 + len(memories))]
+        numbers = [number for memory in memories for number in memory]
+        return [self._scale, *numbers], [2, len(memories), *range(1, 1 + len(numbers), 3)]
 
     def scatter(self, memory: Memory) -> list[Memory]:
-        """Return the weights."""
-        weights: list[Memory] = memory[0][1:]
-        return weights
+        """Return the sums."""
+        return _threes(memory[0])
 
     def proposed(self, memory: Memory) -> tuple[Proposal, Memory]:
         """Return the next proposal, and the memory, which does not change."""
         return tuple.__new__(Proposal, self._propose(memory[0], memory[1])), memory
 
-    def learned(self, memory: Memory, proposal: Proposal, target: float, weight: float) -> Memory:
+    def learned(
+        self, memory: Memory, proposal: Proposal, target: float, weight: float, loss: float, rest: float
+    ) -> Memory:
         """Return the memory after an outcome."""
         values = memory[0][:]
-        self._observe(values, memory[1], proposal, target, weight)
+        self._observe(values, memory[1], proposal, target, weight, loss, rest)
         return values, memory[1]
 
     def part_state(self, part: Part, memory: Memory) -> Any:
-        """Return a weight as plain data."""
-        return memory
+        """Return a sum as plain data."""
+        return list(memory)
 
     def read_part(self, part: Part, state: Any) -> Memory:
-        """Return a weight; a ValueError if it is below 0."""
-        return arguments.within("weight", state, 0.0, np.inf)
+        """Return a sum; a ValueError if its weight is below 0. In a file before version 4, a weight alone."""
+        return _read_sum(state, self._scale)
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other) or not isinstance(other, OverlappingReserve):
             return False
-        return (self.rate, self._weights, self.over) == (other.rate, other._weights, other.over)
+        own = (self.rate, self._scale, self._sums, self.over)
+        return own == (other.rate, other._scale, other._sums, other.over)
 
     __hash__ = None  # type: ignore[assignment]  # it changes as it learns
 
@@ -184,20 +197,23 @@ class OverlappingReserve(BookCorrection):
         return f"OverlappingReserve(rate={self.rate!r}{over})"
 
     def state(self) -> dict[str, Any]:
-        """Return the rate, the groups' names, the weights (the one for all first), and `over`."""
-        names = [name for name in self._weights if name is not None]
-        weights = [self._weights[name] for name in (None, *names)]
-        return {"rate": self.rate, "over": over_state(self.over), "names": names, "weights": weights}
+        """Return the rate, η/M, the groups' names, the sums (the one for all first), and `over`."""
+        names = [name for name in self._sums if name is not None]
+        sums = [list(self._sums[name]) for name in (None, *names)]
+        known = {"rate": self.rate, "scale": self._scale, "over": over_state(self.over)}
+        return known | {"names": names, "sums": sums}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Return a correction with the state that `state()` returned."""
         made = cls(state["rate"], read_over_state(state["over"]))
         names = read_names("names", state["names"])
-        weights = arguments.numbers("weights", state["weights"]).tolist()
-        if len(weights) != len(names) + 1 or min(weights) < 0:
-            raise ValueError("weights must have one number for all and one for each name, none below 0")
-        made._weights = dict(zip((None, *names), weights, strict=True))
+        made._scale = arguments.positive("scale", state.get("scale", made.rate))
+        sums = state["weights"] if "weights" in state else state["sums"]  # weights: before version 4
+        if len(sums) != len(names) + 1:
+            raise ValueError(f"sums must be one for all and one for each of {len(names)} names; got {sums!r}")
+        read = [_read_sum(one, made._scale) for one in sums]
+        made._sums = dict(zip((None, *names), read, strict=True))
         return made
 
     # --- compiled -----------------------------------------------------------------------------------------
@@ -205,14 +221,29 @@ class OverlappingReserve(BookCorrection):
     def begin(self, groups: tuple[Name, ...]) -> Any:
         """Add these groups, and return the place of each one's weight in the compiled loop's list."""
         for name in groups:
-            self._weights.setdefault(name, 0.0)
-        places = {name: place for place, name in enumerate(self._weights, 1)}
+            self._sums.setdefault(name, _NOTHING)
+        places = {name: 1 + 3 * place for place, name in enumerate(self._sums)}
         return np.array([places[name] for name in groups], dtype=np.int64)
 
     def arrays(self) -> tuple[Any, Any]:
-        """Return the memory as arrays, for the compiled loop: the rate, the weight for all, the groups'."""
-        return np.array([self.rate, *self._weights.values()]), np.array([2, 1, 1], dtype=np.int64)
+        """Return the memory as arrays, for the compiled loop: η/M, the sum for all, the groups'."""
+        values, _ = self.gather(list(self._sums.values()))
+        return np.array(values), np.array([2, 1, 1], dtype=np.int64)
 
     def adopt(self, arrays: tuple[Any, Any]) -> None:
-        """Take over the weights after the compiled loop."""
-        self._weights = dict(zip(self._weights, arrays[0][1:].tolist(), strict=True))
+        """Take over the sums after the compiled loop."""
+        self._sums = dict(zip(self._sums, _threes(arrays[0].tolist()), strict=True))
+
+
+def _threes(values: list[float]) -> list[Memory]:
+    """Return the sums in the kernels' list: three numbers each, after the first one."""
+    return list(zip(values[1::3], values[2::3], values[3::3], strict=True))
+
+
+def _read_sum(state: Any, scale: float) -> Sum:
+    """Return a sum from plain data, three numbers; a ValueError if its weight is below 0."""
+    if not isinstance(state, list):
+        return arguments.within("weight", state, 0.0, np.inf), 0.0, 0.0
+    start, total, low = (float(arguments.numbers("sum", number)) for number in state)
+    arguments.within("weight", start + scale * total, 0.0, np.inf)
+    return start, total, low

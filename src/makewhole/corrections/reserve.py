@@ -95,7 +95,21 @@ class Reserve(Stepped):
         self.rate = read_rate(rate)
         self.start = arguments.within("start", start, -_FAR, _FAR)
         self.over = read_over(over)
-        self._values, self._marks = [self.start, self.rate, -math.inf], []
+        self._values, self._marks = self._starting(self.start, self.rate, -math.inf), []
+
+    @staticmethod
+    def _starting(lam: float, scale: float, floor: float) -> list[float]:
+        """Return what the kernels keep: η/M, the floor, and a sum of losses that begins at this λ."""
+        return [scale, floor, lam, 0.0, 0.0]
+
+    @property
+    def _cap(self) -> float:  # type: ignore[override]  # it depends on the terms
+        return self.rate / float(self._values[0])
+
+    @property
+    def _lam(self) -> float:
+        lam: float = self._propose(self._values, self._marks)[0]
+        return lam
 
     @classmethod
     def for_capital(cls, capital: float, max_stake: float) -> Self:
@@ -159,13 +173,14 @@ class Reserve(Stepped):
             raise ValueError("a Reserve with over=... needs mode='sound' and one_sided=False")
         if sound and self.rate > 0.5:
             raise ValueError(f"rate must be at most 0.5 in sound mode; got {self.rate!r}")
-        floor = -self._width_range(terms)[1] if sound else -math.inf
-        lam, rate, _ = self._values
-        return self.with_memories({None: ([max(lam, floor), rate, floor], self._marks)})
+        floor, scale = -self._width_range(terms)[1] if sound else -math.inf, self.rate / terms.max_stake
+        if self._values[:2] == [scale, floor] and self._lam >= floor:  # it goes on from where it was
+            return self.with_memories(self.memories())
+        return self.with_memories({None: (self._starting(max(self._lam, floor), scale, floor), self._marks)})
 
     def begun(self) -> Self:
         """Return a copy for new books, which start with the λ that it has learned elsewhere."""
-        return self._starting_at(self._values[0])
+        return self._starting_at(self._lam)
 
     def _starting_at(self, start: float) -> Self:
         twin = copy.deepcopy(self)
@@ -186,9 +201,11 @@ class Reserve(Stepped):
 
     def read_part(self, part: Part, state: Any) -> Memory:
         """Return the memory for which `part_state` returned `state`, with the lowest λ of these terms."""
-        (lam, rate, _), marks = super().read_part(part, state)
-        floor = self._values[2]
-        return [max(lam, floor), rate, floor], marks
+        (_, _, start, total, low), marks = super().read_part(part, state)
+        scale, floor = self._values[:2]
+        if start + scale * total < floor:
+            return self._starting(floor, scale, floor), marks
+        return [scale, floor, start, total, low], marks
 
     def with_over(self, over: BookCorrection | None) -> Self:
         """Return a copy that is over `over`."""
@@ -207,10 +224,14 @@ class Reserve(Stepped):
         return f"Reserve(rate={self.rate!r}{start}{over})"
 
     def state(self) -> dict[str, Any]:
-        """Return settings, λ and its floor, and the state of the correction it is over, as plain data."""
-        lam, _, floor = self._values
-        known = {"rate": self.rate, "start": self.start, "over": over_state(self.over), "lam": lam}
-        return known | {"floor": None if math.isinf(floor) else floor}
+        """Return settings, what λ is made up of, and the state of the correction it is over, as plain data.
+
+        λ is `origin` + `scale`·`losses`; `low` is what rounding has cut off from the losses.
+        """
+        scale, floor, origin, losses, low = self._values
+        known = {"rate": self.rate, "start": self.start, "over": over_state(self.over)}
+        sums = {"scale": scale, "origin": origin, "losses": losses, "low": low}
+        return known | sums | {"floor": None if math.isinf(floor) else floor}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
@@ -220,10 +241,21 @@ class Reserve(Stepped):
 
             return OverlappingReserve.from_state(state)  # type: ignore[return-value]  # what that spelling meant
         made = cls(state["rate"], state["start"], read_over_state(state["over"]))
-        made._values[0] = float(arguments.numbers("lam", state["lam"]))
-        if state["floor"] is not None:
-            made._values[2] = float(arguments.numbers("floor", state["floor"]))
+        floor = -math.inf if state["floor"] is None else float(arguments.numbers("floor", state["floor"]))
+        scale, origin, losses, low = _read_sums(state, made.rate)
+        made._values = [scale, floor, origin, losses, low]
+        arguments.scalar("λ", made._lam)
         return made
+
+
+def _read_sums(state: dict[str, Any], rate: float) -> list[float]:
+    """Return η/M and what λ is made up of, from plain data; in a file before version 4, λ alone."""
+    if "lam" in state:
+        return [rate, float(arguments.numbers("lam", state["lam"])), 0.0, 0.0]
+    names = ("scale", "origin", "losses", "low")
+    sums: list[float] = [float(arguments.numbers(name, state[name])) for name in names]
+    arguments.positive("scale", sums[0])
+    return sums
 
 
 def read_rate(rate: float) -> float:

@@ -7,8 +7,11 @@ from typing import Any, ClassVar, Self
 
 from makewhole import arguments
 from makewhole.corrections import _kernels
-from makewhole.corrections.base import Stepped
+from makewhole.corrections.base import Memory, Part, Stepped
 from makewhole.corrections.certificate import Terms
+
+# Without a forecaster, λ stays within this: no target of a `c_range` that one may have is beyond it.
+_FAR = 101.0
 
 
 class StandardRegret(Stepped):
@@ -21,7 +24,8 @@ class StandardRegret(Stepped):
     Parameters
     ----------
     rate
-        The size of the first step, above 0. If it is at most 1, λ stays within the range of the targets.
+        The size of the first step, above 0. Whatever it is, λ stays within the range of the targets (in a
+        forecaster, [−1 − c₊, 1 − c₋], where [c₋, c₊] is its `c_range`).
 
     Examples
     --------
@@ -53,19 +57,42 @@ class StandardRegret(Stepped):
 
     def __init__(self, rate: float = 0.1) -> None:
         self.rate = arguments.positive("rate", rate)
-        self._values, self._marks = [0.0, 0.0, self.rate], []
+        self._values, self._marks = [0.0, 0.0, self.rate, -_FAR, _FAR], []
+
+    def in_mode(self, terms: Terms) -> Self:
+        """Return a copy for these terms, whose λ stays within the range of its targets."""
+        lam, steps, rate = self._values[:3]
+        least, most = -1.0 - terms.c_range[1], 1.0 - terms.c_range[0]
+        return self.with_memories({None: ([min(max(lam, least), most), steps, rate, least, most], [])})
+
+    def read_part(self, part: Part, state: Any) -> Memory:
+        """Return the memory for which `part_state` returned `state`, with the range of these terms."""
+        (lam, *others), marks = super().read_part(part, state)
+        least, most = self._values[3:]
+        return [min(max(lam, least), most), *others[:2], least, most], marks
 
     def mean_bound(self, rounds: int, terms: Terms) -> float | None:
-        """Return R·M/(rate·√T): the bound for steps that get smaller (docs/theory.md)."""
+        """Return R·M/(rate·√T): the bound for steps that get smaller (docs/theory.md).
+
+        A rate above 1 adds R·M·rate²/T, for the first rate² forecasts, whose steps lead out of λ's range.
+        """
         reach = 2.0 + terms.c_range[1] - terms.c_range[0]
-        return reach / (self.rate * math.sqrt(rounds)) * terms.max_stake
+        early = self.rate**2 / rounds if self.rate > 1 else 0.0
+        return (reach / (self.rate * math.sqrt(rounds)) + reach * early) * terms.max_stake
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other) or not isinstance(other, StandardRegret):
+            return False
+        return bool(self._values[:3] == other._values[:3])  # the range is the forecaster's
+
+    __hash__ = None
 
     def __repr__(self) -> str:
         return f"StandardRegret(rate={self.rate!r})"
 
     def state(self) -> dict[str, Any]:
         """Return the rate, λ, and the number of steps as plain data."""
-        lam, steps, rate = self._values
+        lam, steps, rate, _, _ = self._values
         return {"rate": rate, "lam": lam, "steps": steps}
 
     @classmethod
@@ -75,5 +102,5 @@ class StandardRegret(Stepped):
         lam, steps = arguments.numbers("state", [state["lam"], state["steps"]]).tolist()
         if steps < 0:
             raise ValueError(f"steps in the state must not be negative; got {steps}")
-        made._values = [lam, steps, made.rate]
+        made._values[:2] = min(max(lam, -_FAR), _FAR), steps
         return made

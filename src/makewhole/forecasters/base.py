@@ -62,6 +62,9 @@ class Said(NamedTuple):
     widths: tuple[float, ...]
 
 
+_new = tuple.__new__
+
+
 def ask(
     base: BaseForecaster | None,
     classes: int | None,
@@ -79,7 +82,8 @@ def ask(
     width: Any
     if base is None:
         if type(mu) is float and c_hat is None and classes is None and 0.0 <= mu <= 1.0:
-            return tuple.__new__(Said, ((mu,), (0.0 if low <= 0.0 <= high else min(max(0.0, low), high),)))
+            width = 0.0 if low <= 0.0 <= high else min(max(0.0, low), high)
+            return _new(Said, ((mu,), (width,)))
         if mu is None:
             raise TypeError("mu must be given, because there is no base: forecast(mu=...)")
         width = min(max(0.0, low), high)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from makewhole import arguments
 from makewhole.corrections import Proposal
+from makewhole.corrections._kernels import add_exactly
 from makewhole.corrections.names import Name
 from makewhole.decisions import Forecast, binary_forecast
 from makewhole.insured.refusals import StakeRefused
@@ -17,6 +19,8 @@ Id = str | int
 
 
 _ZERO = (0.0,)
+# So many stakes stand in an open forecast itself; those before them in blocks of this size.
+BLOCK = 16
 
 
 class Line(NamedTuple):
@@ -48,7 +52,8 @@ class OpenForecast(NamedTuple):
     `said` is the base's own μ̂. `nets` and `grosses` sum up the stakes on each line, and `bets` counts them.
     `room` is what it could lose on each line if it were staked in full (None where no bound needs to know);
     `exposed`, what it can lose on each line as staked (None unless exposure is capped); `at_risk`, what it
-    can lose in all as staked, hedges between classes included.
+    can lose in all as staked, hedges between classes included. `stakes` are the latest, at most BLOCK of
+    them; the state has those before them in blocks, so that a stake costs the same however many there are.
     """
 
     forecast: Forecast
@@ -63,15 +68,22 @@ class OpenForecast(NamedTuple):
     room: tuple[float, ...] | None = None
     exposed: tuple[float, ...] | None = None
     at_risk: float = 0.0
+    stakes: tuple[Stake, ...] = ()
 
-    def with_stake(self, amounts: tuple[float, ...], *, capped: bool) -> OpenForecast:
-        """The same with one stake more."""
-        forecast, number, x, said, lines, groups, nets, grosses, bets, room, _, _ = self
-        nets, grosses = add(nets, amounts), add_sizes(grosses, amounts)
+    def with_stake(self, stake: Stake, *, capped: bool) -> OpenForecast:
+        """The same with one stake more; where `stakes` were a full block, they are the caller's to keep."""
+        forecast, number, x, said, lines, groups, nets, grosses, bets, room, _, _, stakes = self
+        nets, grosses = add(nets, stake.amounts), add_sizes(grosses, stake.amounts)
         exposed = exposures(lines, nets, grosses) if capped else None
         risk = worst_loss(lines, nets, grosses)
-        changed = (nets, grosses, bets + 1, room, exposed, risk)
+        latest = (*stakes, stake) if len(stakes) < BLOCK else (stake,)
+        changed = (nets, grosses, bets + 1, room, exposed, risk, latest)
         return tuple.__new__(OpenForecast, (forecast, number, x, said, lines, groups, *changed))
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks of stakes the state has beside `stakes`."""
+        return (self.bets - len(self.stakes)) // BLOCK
 
 
 def published(lines: tuple[Line, ...], id_: Id | None, classes: int | None, one_sided: bool) -> Forecast:
@@ -116,7 +128,8 @@ def room_of(lines: tuple[Line, ...], one_sided: bool, max_stake: float) -> tuple
 class Exposure(NamedTuple):
     """What open forecasts can lose, in all or of one group; tuples have a number per line.
 
-    `staked` is what they can lose as staked, and `lost` what was lost (only where exposure is capped).
+    `staked` is what they can lose as staked, and `lost` what was lost (only where exposure is capped; `low`
+    is what rounding has cut off from it).
     `potential` is what they could lose if every stake there is room for were placed: a stake may come long
     after its forecast, when the price has moved. `late_potential` and `late_open` are the most of it, and the
     most forecasts, while several were open: the bounds need no more, for what is settled before the next
@@ -128,16 +141,17 @@ class Exposure(NamedTuple):
     lost: tuple[float, ...]
     potential: tuple[float, ...]
     late_potential: tuple[float, ...]
+    low: tuple[float, ...]
 
     def entered(self, room: tuple[float, ...] | None, count: int) -> Exposure:
         """With one more open forecast, which could lose so much on each line; `count` are open then."""
         if room is None:
             return self
-        late_open, staked, lost, potential, late = self
+        late_open, staked, lost, potential, late, low = self
         potential = add(potential, room)
         if count > 1:
             late, late_open = tuple(map(max, late, potential)), max(late_open, count)
-        return tuple.__new__(Exposure, (late_open, staked, lost, potential, late))
+        return tuple.__new__(Exposure, (late_open, staked, lost, potential, late, low))
 
     def restaked(self, before: OpenForecast, after: OpenForecast) -> Exposure:
         """With another stake on an open forecast."""
@@ -146,11 +160,15 @@ class Exposure(NamedTuple):
         more = subtract(after.exposed, before.exposed or (0.0,) * len(self.staked))
         return self._replace(staked=add(self.staked, more))
 
-    def left(self, entry: OpenForecast, lost: tuple[float, ...] | None, count: int) -> Exposure:
-        """With one open forecast less, which has lost so much on each line; `count` are open then."""
-        late_open, staked, all_lost, potential, late = self
-        if lost is not None:
-            all_lost = add(all_lost, lost)
+    def left(self, entry: OpenForecast, losses: Sequence[Any], count: int) -> Exposure:
+        """With one open forecast less; `count` are open then.
+
+        `losses` are what it has lost on each line, as `LineResult`s, where exposure is capped.
+        """
+        late_open, staked, lost, potential, late, low = self
+        if losses:
+            sums = [_booked(*each) for each in zip(lost, low, losses, strict=True)]
+            lost, low = tuple(total for total, _ in sums), tuple(rest for _, rest in sums)
         if not count:  # no rounding may be left over
             staked = potential = _ZERO if len(staked) == 1 else (0.0,) * len(staked)
         else:
@@ -158,13 +176,17 @@ class Exposure(NamedTuple):
                 staked = subtract(staked, entry.exposed)
             if entry.room is not None:
                 potential = subtract(potential, entry.room)
-        return tuple.__new__(Exposure, (late_open, staked, all_lost, potential, late))
+        return tuple.__new__(Exposure, (late_open, staked, lost, potential, late, low))
+
+
+def _booked(total: float, low: float, result: Any) -> tuple[float, float]:
+    return add_exactly(*add_exactly(total, low, result.loss), result.rest)
 
 
 def no_exposure(lines: int) -> Exposure:
     """Nothing is open."""
     zero = (0.0,) * lines
-    return Exposure(0, zero, zero, zero, zero)
+    return Exposure(0, zero, zero, zero, zero, zero)
 
 
 def add(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...]:
@@ -209,7 +231,7 @@ def check_exposure(
     """
     zero = (0.0,) * len(amounts)
     now = exposures(entry.lines, entry.nets, entry.grosses)
-    then = entry.with_stake(amounts, capped=True).exposed or zero
+    then = entry.with_stake(Stake(amounts), capped=True).exposed or zero
     counted = entry.exposed or zero
     others = sum(scopes[0].exposure.staked) - sum(counted)
     if others + sum(then) > most and sum(then) > sum(now):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from makewhole.corrections._kernels import Rules, balance, publish, refine
 from makewhole.corrections.names import Name, read_name, read_names
 from makewhole.forecasters import Said
 from makewhole.insured.book import (
+    BLOCK,
     Exposure,
     Line,
     OpenForecast,
@@ -37,15 +39,12 @@ from makewhole.insured.certificates import (
 from makewhole.insured.changes import (
     EXPOSURE,
     GROUPS,
-    NEXT,
-    REVISION,
     STANDING,
     TOTALS,
     Key,
     Lesson,
     LineResult,
     Payments,
-    Settlement,
 )
 from makewhole.insured.refusals import ConservationError, ForecastOpen, StakeRefused
 from makewhole.insured.totals import Standing, Totals
@@ -53,6 +52,8 @@ from makewhole.insured.totals import Standing, Totals
 # Reads a key of the state, as it is or as a batch in the making has it.
 Get = Callable[[Key], Any]
 Patch = dict[Key, Any]
+# The fields of a `Settlement` after its first two, as they stand there: to make one takes as long as to pay.
+Closing = tuple[Any, int, Payments, float, float, tuple[Any, ...], Lesson | None]
 
 
 class Bookkeeping:
@@ -107,7 +108,7 @@ class Bookkeeping:
 
     def begin(self) -> dict[Key, Any]:
         """The state of an empty book."""
-        state: dict[Key, Any] = {NEXT: 0, REVISION: 0, TOTALS: Totals(), STANDING: Standing()}
+        state: dict[Key, Any] = {TOTALS: Totals(), STANDING: Standing()}
         if self.counted:
             state[EXPOSURE] = self.nothing_open
         for k, rule in enumerate(self.rules):
@@ -140,11 +141,12 @@ class Bookkeeping:
     ) -> OpenForecast:
         """Publish a forecast for features `x`, of which the base has said this."""
         serial = self.serial = self.serial + 1
+        count, at_risk, following, _ = get(STANDING)
         if id_ is None:
-            id_ = get(NEXT)
+            id_ = following
             while get(("open", id_)) is not None:  # somebody's own id
                 id_ += 1
-            patch[NEXT] = id_ + 1
+            following = id_ + 1
         else:
             id_ = read_name("id", id_)
             if get(("open", id_)) is not None:
@@ -152,18 +154,16 @@ class Bookkeeping:
         lines = self.quote(get, patch, said, groups)
         forecast = published(lines, id_, self.classes, self.one_sided)
         room, zero = None, self.zero
-        count, at_risk = get(STANDING)
-        patch[STANDING] = tuple.__new__(Standing, (count + 1, at_risk))
+        patch[STANDING] = tuple.__new__(Standing, (count + 1, at_risk, following, serial))
         if self.counts_room:
             room = room_of(lines, self.one_sided, self.max_stake)
             patch[EXPOSURE] = get(EXPOSURE).entered(room, count + 1)
         entry: OpenForecast = tuple.__new__(
-            OpenForecast, (forecast, serial, x, said[0], lines, groups, zero, zero, 0, room, None, 0.0)
+            OpenForecast, (forecast, serial, x, said[0], lines, groups, zero, zero, 0, room, None, 0.0, ())
         )
         if groups:
             self._enter_groups(get, patch, entry)
         patch["open", id_] = entry
-        patch[REVISION] = serial
         return entry
 
     def quote(self, get: Get, patch: Patch, said: Said, groups: tuple[Name, ...]) -> tuple[Line, ...]:
@@ -240,7 +240,7 @@ class Bookkeeping:
         """Count a new forecast in its groups' books."""
         for name in entry.groups:
             before = get(("standing", name))
-            count, at_risk = before or Standing()
+            count, at_risk = (before or Standing())[:2]
             patch["standing", name] = Standing(count + 1, at_risk)
             if before is None:
                 patch["totals", name] = Totals()
@@ -267,18 +267,19 @@ class Bookkeeping:
         amounts = self.accepted(open_.grosses, stake)
         if self.max_exposure is not None:
             self._check_exposure(get, open_, amounts, self.max_exposure)
-        after = open_.with_stake(amounts, capped=self.capped)
+        after = open_.with_stake(tuple.__new__(Stake, (amounts, name)), capped=self.capped)
         more_risk = after.at_risk - open_.at_risk
+        serial = self.serial = self.serial + 1
         for key in _keys("standing", open_.groups):
-            count, at_risk = get(key)
-            patch[key] = tuple.__new__(Standing, (count, at_risk + more_risk))
+            count, at_risk, following, _ = get(key)
+            patch[key] = tuple.__new__(Standing, (count, at_risk + more_risk, following, serial))
         if self.capped:
             for key in _keys("exposure", open_.groups):
                 patch[key] = get(key).restaked(open_, after)
         id_, place = open_.forecast.id, open_.bets
         patch["open", id_] = after
-        patch["stake", id_, place] = tuple.__new__(Stake, (amounts, name))
-        patch[REVISION] = self.serial = self.serial + 1
+        if len(open_.stakes) == BLOCK:
+            patch["stakes", id_, open_.blocks] = open_.stakes
         return place
 
     def close(
@@ -289,101 +290,107 @@ class Bookkeeping:
         outcome: Any,
         stake: Any,
         by: Any,
-    ) -> Settlement:
+    ) -> Closing:
         """Settle a forecast: who receives what, what is lost, and what is learned."""
         y = arguments.outcome(outcome, self.classes)
         id_: Any = open_.forecast.id
-        stakes = [get(("stake", id_, n)) for n in range(open_.bets)] if open_.bets else []
+        stakes = [*(stake for n in range(open_.blocks) for stake in get(("stakes", id_, n))), *open_.stakes]
         nets, grosses = open_.nets, open_.grosses
         if stake is not None:
             name = None if by is None else read_name("by", by)
             amounts = self.accepted(grosses, stake)
             if self.max_exposure is not None:
                 self._check_exposure(get, open_, amounts, self.max_exposure)
-            stakes.append((amounts, name))
+            stakes.append(Stake(amounts, name))
             nets, grosses = add(nets, amounts), add_sizes(grosses, amounts)
-        results: tuple[LineResult, ...]
-        if self.classes is None:
-            mu, c, origin = open_.lines[0][:3]
-            result = balance(mu, c, origin, float(y), nets[0], grosses[0], self.max_stake)
-            loss, turnover, error = result[0], grosses[0], y - mu
-            payments = Payments([b * error - abs(b) * c for (b,), _ in stakes])
-            results, negative = (tuple.__new__(LineResult, result),), c < 0
-        else:
-            results = self._line_results(open_.lines, y, nets, grosses)
-            payments = Payments([self._payment(open_.lines, y, amounts) for amounts, _ in stakes])
-            loss, turnover = sum([result[0] for result in results]), sum(grosses)
-            negative = False  # negative prices are refused for classes
-        if not abs(sum(payments) - loss) <= 1e-9 * (turnover + abs(loss)) + 1e-300:
-            raise ConservationError(f"payments add up to {sum(payments)!r}, the loss is {loss!r}")
+        payments, results = self._results(open_.lines, y, stakes, nets, grosses)
+        (loss, rest), turnover = exact_sum(payments), math.fsum(grosses)
+        negative = self.classes is None and open_.lines[0].c < 0  # refused for classes
         if turnover:
             self._learn(get, patch, open_, results)
         for key in _keys("totals", open_.groups):
-            patch[key] = get(key).settled(loss, turnover, len(stakes), negative, self.loss_range)
-        self._leave(get, patch, open_, tuple([result[0] for result in results]) if self.capped else None)
+            patch[key] = get(key).settled(loss, rest, turnover, len(stakes), negative, self.loss_range)
+        self._leave(get, patch, open_, results if self.capped else ())
         for place, (_, name) in enumerate(stakes):
             if name is not None:
                 payments.by = {**payments.by, name: payments.by.get(name, 0.0) + payments[place]}
         lesson = self._lesson(open_, y, nets, grosses) if self.teaches else None
-        return tuple.__new__(
-            Settlement, (get(REVISION), patch, id_, y, payments, loss, turnover, results, lesson)
-        )
+        return id_, y, payments, loss, turnover, results, lesson
 
-    def _line_results(
-        self, lines: tuple[Line, ...], y: int, nets: tuple[float, ...], grosses: tuple[float, ...]
-    ) -> tuple[LineResult, ...]:
-        """Of every class: its loss, its target and its weight."""
+    def _results(
+        self,
+        lines: tuple[Line, ...],
+        y: int,
+        stakes: list[Stake],
+        nets: tuple[float, ...],
+        grosses: tuple[float, ...],
+    ) -> tuple[Payments, tuple[LineResult, ...]]:
+        """What every stake receives; and of every line its loss, its target and its weight.
+
+        The losses of the lines are what was paid, to the last digit: a payment on several classes is rounded,
+        and the difference is counted on the first of them.
+        """
+        happened = [float(y)] if self.classes is None else [float(y == k) for k in range(self.classes)]
+        payments, parts = Payments(), []
+        for amounts, _ in stakes:
+            each, paid = [], 0.0
+            for b, line, y_k in zip(amounts, lines, happened, strict=True):
+                each.append(b * (y_k - line.mu) - abs(b) * line.c)
+                paid += each[-1]  # not sum(): later Pythons add up differently
+            payments.append(paid)
+            parts.append(each)
         results = []
         for k, (mu, c, origin, *_) in enumerate(lines):
-            result = balance(mu, c, origin, float(y == k), nets[k], grosses[k], self.max_stake)
-            results.append(LineResult(*result))
-        return tuple(results)
-
-    @staticmethod
-    def _payment(lines: tuple[Line, ...], y: int, amounts: tuple[float, ...]) -> float:
-        """What a stake on classes receives."""
-        paid = 0.0
-        for k, line in enumerate(lines):
-            paid += amounts[k] * (float(y == k) - line.mu) - abs(amounts[k]) * line.c
-        return paid
+            expected, target, weight = balance(
+                mu, c, origin, happened[k], nets[k], grosses[k], self.max_stake
+            )
+            if k:
+                loss, rest = exact_sum([each[k] for each in parts])
+            else:
+                loss, rest = exact_sum([*payments, *(-part for each in parts for part in each[1:])])
+            if not abs(loss - expected) <= 1e-9 * (sum(grosses) + abs(loss)) + 1e-300:
+                raise ConservationError(f"payments add up to {loss!r}, the loss is {expected!r}")
+            results.append(tuple.__new__(LineResult, (loss, target, weight, rest)))
+        return payments, tuple(results)
 
     def _learn(self, get: Get, patch: Patch, open_: OpenForecast, results: tuple[LineResult, ...]) -> None:
         """Every line's correction learns what happened; one below it, from its own target, z − ĉ."""
-        for k, (_, target, weight) in enumerate(results):
+        for k, (loss, target, weight, rest) in enumerate(results):
             if not weight:
                 continue
             rule, line = self.rules[k], open_.lines[k]
             if not self.grouped:
                 key = self.keys[k][0]
-                patch[key] = rule.learned(get(key), line.proposal, target, weight)
+                patch[key] = rule.learned(get(key), line.proposal, target, weight, loss, rest)
             else:
                 keys, memory = self.recall(get, k, open_.groups)
-                self.remember(patch, rule, keys, rule.learned(memory, line.proposal, target, weight))
+                after = rule.learned(memory, line.proposal, target, weight, loss, rest)
+                self.remember(patch, rule, keys, after)
                 key = keys[0]
             if rule.over is not None and line.inner is not None:
                 key = ("over", k, key[2])
                 before = self.recall_over(get, rule, key)
                 own = target + line.origin - line.c_hat
-                patch[key] = rule.over.learned(before, line.inner, own, weight)
+                patch[key] = rule.over.learned(before, line.inner, own, weight, loss, rest)
 
     def call_off(self, get: Get, patch: Patch, open_: OpenForecast) -> None:
         """Void a forecast."""
         for key in _keys("totals", open_.groups):
             patch[key] = get(key).with_void()
-        self._leave(get, patch, open_, None)
+        self._leave(get, patch, open_, ())
 
-    def _leave(self, get: Get, patch: Patch, open_: OpenForecast, lost: tuple[float, ...] | None) -> None:
-        """Take a forecast and its stakes out of the book."""
+    def _leave(self, get: Get, patch: Patch, open_: OpenForecast, losses: tuple[LineResult, ...]) -> None:
+        """Take a forecast and its stakes out of the book; `losses` are given where exposure is capped."""
+        serial = self.serial = self.serial + 1
         for key in _keys("standing", open_.groups):
-            patch[key] = get(key).left(open_.at_risk)
+            patch[key] = get(key)._replace(revision=serial).left(open_.at_risk)
         if self.counted:
             for key in _keys("exposure", open_.groups):
-                patch[key] = get(key).left(open_, lost, patch["standing", key[1]].open)
+                patch[key] = get(key).left(open_, losses, patch["standing", key[1]].open)
         id_ = open_.forecast.id
         patch["open", id_] = None
-        for n in range(open_.bets):
-            patch["stake", id_, n] = None
-        patch[REVISION] = self.serial = self.serial + 1
+        for n in range(open_.blocks):
+            patch["stakes", id_, n] = None
 
     def _lesson(
         self, open_: OpenForecast, y: int, nets: tuple[float, ...], grosses: tuple[float, ...]
@@ -442,6 +449,14 @@ class Bookkeeping:
                 message = f"stake {b}{where} is over the cap of {self.max_stake} per forecast: {left} is left"
                 raise StakeRefused(message, left)
         return amounts
+
+
+def exact_sum(numbers: Sequence[float]) -> tuple[float, float]:
+    """Add up numbers; also returns what rounding has cut off from the sum."""
+    if len(numbers) == 1:
+        return numbers[0], 0.0
+    total = math.fsum(numbers)
+    return total, math.fsum((*numbers, -total))
 
 
 _EVERYONES = {"totals": [TOTALS], "exposure": [EXPOSURE], "standing": [STANDING]}

@@ -13,17 +13,14 @@ from makewhole.insured.book import Id
 #   ("memory", line, part)  what a line's correction has learned; a part is None, or a group's name
 #   ("over", line, part)    the same of the correction that a reserve is over
 #   ("totals", group)       what was settled, of everyone (None) or of a group
-#   ("standing", group)     how many forecasts are open, and what they can lose as staked
+#   ("standing", group)     how many forecasts are open, and what they can lose as staked; everyone's also
+#                           names this state, and knows the next number for a forecast without an id
 #   ("exposure", group)     what may be lost on what is open, where a bound or a cap needs to know
-#   ("open", id)            a forecast that awaits its outcome
-#   ("stake", id, place)    a bet on it
+#   ("open", id)            a forecast that awaits its outcome, with the latest bets on it
+#   ("stakes", id, block)   the bets before those, in blocks
 #   ("groups",)             the bounds of all groups together, where each has books of its own
-#   ("next",)               the next number for a forecast without an id of its own
-#   ("revision",)           names this state: no two that differ have the same
 Key = tuple[Any, ...]
 
-NEXT: Key = ("next",)
-REVISION: Key = ("revision",)
 GROUPS: Key = ("groups",)
 TOTALS: Key = ("totals", None)
 EXPOSURE: Key = ("exposure", None)
@@ -61,11 +58,15 @@ class Bet(NamedTuple):
 
 
 class LineResult(NamedTuple):
-    """What a settled line lost, and what its correction learns: (target, weight)."""
+    """What a settled line lost, and what its correction learns: (target, weight).
+
+    `rest` is what rounding has cut off from the loss when the payments were added up.
+    """
 
     loss: float
     target: float
     weight: float
+    rest: float = 0.0
 
 
 class Lesson(NamedTuple):

@@ -26,13 +26,14 @@ from makewhole.insured.book import (
 )
 from makewhole.insured.bookkeeping import Bookkeeping
 from makewhole.insured.changes import (
-    NEXT,
-    REVISION,
+    STANDING,
     TOTALS,
     AnyChange,
     Bet,
     Change,
     Key,
+    Lesson,
+    LineResult,
     Opening,
     Payments,
     Settlement,
@@ -245,11 +246,12 @@ class InsuredForecaster:
         """
         patch: dict[Key, Any] = {}
         open_ = self._find(forecast)
-        settlement = self._books.close(self._state.get, patch, open_, outcome, stake, by)
+        closed = self._books.close(self._state.get, patch, open_, outcome, stake, by)
+        id_, _, payments, _, _, _, lesson = closed
         self._commit(patch)
-        if settlement.lesson is not None:
-            self.teach(settlement)
-        return settlement.payments
+        if lesson is not None:
+            self._teach(id_, lesson, payments)
+        return payments
 
     def void(self, forecast: Forecast | AnyId) -> None:
         """Call a forecast off: nobody pays, nothing is learned."""
@@ -313,13 +315,12 @@ class InsuredForecaster:
                 close_unstaked(self._books, get, patch, keys, entries)
                 self._commit(patch)
                 return {name: Payments() for name in given}
-        settlements = [
-            self._books.close(get, patch, self._find(name), y, None, None) for name, y in given.items()
-        ]
-        payments = {settlement.id: settlement.payments for settlement in settlements}
+        closed = [self._books.close(get, patch, self._find(name), y, None, None) for name, y in given.items()]
+        payments = {id_: paid for id_, _, paid, *_ in closed}
         self._commit(patch)
-        for settlement in settlements:
-            self._teach(settlement, payments)
+        for id_, *_, lesson in closed:
+            if lesson is not None:
+                self._teach(id_, lesson, payments)
         return payments
 
     # --- the same in two steps: compute, then apply -------------------------------------------------------
@@ -337,7 +338,7 @@ class InsuredForecaster:
         patch: dict[Key, Any] = {}
         said = ask(self.base, self.classes, self.c_range, x, mu, c_hat)
         opened = self._books.open(self._state.get, patch, x, said, self._books.named(groups), id)
-        return Opening(self._state[REVISION], patch, opened.forecast)
+        return Opening(self._revision(), patch, opened.forecast)
 
     def plan_stake(self, forecast: Forecast | AnyId, stake: Any, *, by: AnyId | None = None) -> Bet:
         """What `stake` would do, as a value."""
@@ -345,20 +346,24 @@ class InsuredForecaster:
         open_ = self._find(forecast)
         place = self._books.take(self._state.get, patch, open_, stake, by)
         id_: Any = open_.forecast.id
-        taken: Stake = patch["stake", id_, place]
-        return Bet(self._state[REVISION], patch, id_, place, taken.amounts, taken.by)
+        taken: Stake = patch["open", id_].stakes[-1]
+        return Bet(self._revision(), patch, id_, place, taken.amounts, taken.by)
 
     def plan_settle(
         self, forecast: Forecast | AnyId, outcome: Any, stake: Any = None, *, by: AnyId | None = None
     ) -> Settlement:
         """What `settle` would do, as a value: payments, losses, targets, and what each part will learn."""
-        return self._books.close(self._state.get, {}, self._find(forecast), outcome, stake, by)
+        patch: dict[Key, Any] = {}
+        closed = self._books.close(self._state.get, patch, self._find(forecast), outcome, stake, by)
+        id_, y, payments, loss, turnover, results, lesson = closed
+        lines = tuple(LineResult(*result) for result in results)
+        return Settlement(self._revision(), patch, id_, y, payments, loss, turnover, lines, lesson)
 
     def plan_void(self, forecast: Forecast | AnyId) -> Change:
         """What `void` would do, as a value."""
         patch: dict[Key, Any] = {}
         self._books.call_off(self._state.get, patch, self._find(forecast))
-        return Change(self._state[REVISION], patch)
+        return Change(self._revision(), patch)
 
     def apply(self, change: AnyChange) -> Change:
         """Make a planned change true, in one step; returns the change that undoes it.
@@ -378,12 +383,11 @@ class InsuredForecaster:
         >>> len(f.open_forecasts)
         0
         """
-        if change.revision != self._state[REVISION]:
+        if change.revision != self._revision():
             raise ChangeRefused("the forecaster has changed since this change was planned: plan it again")
         undo = {key: self._state.get(key) for key in change.patch}
-        revision = change.patch[REVISION]
         self._commit(change.patch)
-        return Change(revision, undo)
+        return Change(self._revision(), undo)
 
     def _commit(self, patch: Mapping[Key, Any]) -> None:
         """Change everything in one call into C, which no interrupt can cut in two; then sweep up at times.
@@ -399,17 +403,16 @@ class InsuredForecaster:
 
     def teach(self, settlement: Settlement) -> None:
         """Let the base learn from a settlement; call it at most once for each. `settle` does so itself."""
-        self._teach(settlement, settlement.payments)
+        if settlement.lesson is not None:
+            self._teach(settlement.id, settlement.lesson, settlement.payments)
 
-    def _teach(self, settlement: Settlement, payments: Any) -> None:
-        lesson, base = settlement.lesson, self.base
-        if lesson is None or base is None:
-            return
+    def _teach(self, id_: Id, lesson: Lesson, payments: Any) -> None:
+        base: Any = self.base
         try:
             base.learn(lesson.x, lesson.outcome, mu=lesson.mu, net=lesson.net, gross=lesson.gross)
         except Exception as error:
             raise TeachingError(
-                f"forecast {settlement.id!r} was settled, but the base failed to learn from it: {error!r}",
+                f"forecast {id_!r} was settled, but the base failed to learn from it: {error!r}",
                 payments,
             ) from error
 
@@ -440,7 +443,7 @@ class InsuredForecaster:
         return self._stated(None, groups)
 
     def _revision(self) -> int:
-        revision: int = self._state[REVISION]
+        revision: int = self._state[STANDING].revision
         return revision
 
     def _state_of_groups(self) -> dict[Name, Statement]:
@@ -492,7 +495,7 @@ class InsuredForecaster:
         """Say why a forecast is not found; a NumPy number is as good as any other."""
         if isinstance(given, np.integer):
             return self._find(int(given))
-        if open_ is None and type(given) is int and 0 <= given < self._state[NEXT]:
+        if open_ is None and type(given) is int and 0 <= given < self._state[STANDING].next:
             raise ForecastClosed(f"forecast {given} was settled or voided before")
         if open_ is None and isinstance(given, str) and given is not forecast:
             raise ForecastClosed(f"forecast {given!r} is not open here: it was settled or voided before")
@@ -512,7 +515,7 @@ class InsuredForecaster:
         """All of it, the base apart, as plain data: settings, corrections, and the state item by item.
 
         `items` is a list of [key, value]: `["totals", null]` is what was settled, `["memory", line, part]`
-        what a correction has learned, `["open", id]` an open forecast, `["stake", id, place]` a bet on it.
+        what a correction has learned, `["open", id]` an open forecast with the latest bets on it.
         A store can keep them one by one, and with `change_state` write only those that changed.
         """
         live = {key: value for key, value in self._state.items() if value is not None}

@@ -13,7 +13,7 @@ import numpy as np
 from makewhole import arguments, frames
 from makewhole.arguments import Floats
 from makewhole.corrections import Proposal
-from makewhole.corrections._kernels import NEARLY_HALF, Rules
+from makewhole.corrections._kernels import Rules
 from makewhole.corrections.names import Name, read_name
 from makewhole.decisions import Forecast, binary_forecast
 from makewhole.forecasters import BaseForecaster, Rows, Said, ask_many, given_many, valid
@@ -21,8 +21,6 @@ from makewhole.insured.book import Exposure, Id, Line, OpenForecast
 from makewhole.insured.bookkeeping import Bookkeeping, Get, Patch
 from makewhole.insured.changes import (
     EXPOSURE,
-    NEXT,
-    REVISION,
     STANDING,
     TOTALS,
     Key,
@@ -167,7 +165,7 @@ def open_many(
         memory = get(_MEMORY)
         proposal, after = books.one.proposed(memory)
         if after is memory and chosen:  # so every forecast is made with the same λ
-            return _open_together(books, get, patch, xs, said, (chosen, keys), proposal)
+            return _open_together(books, drafting(get, patch), patch, xs, said, (chosen, keys), proposal)
         said = [valid(mu, width, None) for mu, width in zip(*map(_listed, said), strict=True)]
     read, entries = drafting(get, patch), {}
     for k, id_ in enumerate(chosen):
@@ -188,14 +186,14 @@ def _listed(array: Floats) -> list[float]:
 def _new_ids(get: Get, patch: Patch, count: int, ids: Sequence[Id] | None) -> tuple[list[Id], list[Key]]:
     """Ids of their own for so many forecasts, those given or the next numbers; and their keys."""
     if ids is None:
-        number: int = get(NEXT)
+        number: int = get(STANDING).next
         chosen: list[Id] = list(range(number, number + count))
         keys: list[Key] = [("open", id_) for id_ in chosen]
         while any(map(get, keys)):  # somebody's own id is among them
             number += 1
             chosen = list(range(number, number + count))
             keys = [("open", id_) for id_ in chosen]
-        patch[NEXT] = number + count
+        patch[STANDING] = get(STANDING)._replace(next=number + count)
         return chosen, keys
     if len(ids) != count:
         raise ValueError(f"ids must be one per forecast, {count}; got {len(ids)}")
@@ -224,7 +222,7 @@ def _open_together(
     mu, c, origin = publish_many(*said, proposal.lam, books.publishing)
     first, size = books.serial + 1, len(ids)
     books.serial += size
-    count, at_risk = get(STANDING)
+    count, at_risk, following, _ = get(STANDING)
     rooms = None
     if books.counts_room:
         sizes = rooms_of(mu, c, books.one_sided, books.max_stake)
@@ -235,8 +233,7 @@ def _open_together(
     facts = (proposal, first, books.one_sided, bool((c < 0).any()))
     batch = Batch(places, xs, mu_hats, widths, mus, cs, origins, rooms, *facts)
     patch.update(dict.fromkeys(keys, batch))
-    patch[STANDING] = Standing(count + size, at_risk)
-    patch[REVISION] = first + size - 1
+    patch[STANDING] = Standing(count + size, at_risk, following, first + size - 1)
     return Forecasts(ids, mu, c, batch.entry)
 
 
@@ -249,7 +246,6 @@ def publish_many(mu_hat: Floats, c_hat: Floats, lam: float, rules: Rules) -> tup
     if not rules.sound:
         return mu_hat, wanted, c_hat
     c = np.minimum(np.maximum(wanted, 0.0), 0.5)
-    c = np.where(c > NEARLY_HALF, 0.5, c)
     mu = np.minimum(np.maximum(mu_hat, c), 1.0 - c)
     kept = (c == wanted) | ((c > wanted) & (not rules.integrates))
     return mu, c, np.where(kept, c_hat, c - lam)
@@ -300,8 +296,8 @@ def check_outcomes(outcomes: Collection[Any]) -> None:
 def close_unstaked(books: Bookkeeping, get: Get, patch: Patch, keys: list[Key], batches: list[Batch]) -> None:
     """Settle forecasts of batches that nobody has staked on: nothing is paid, and nothing learned."""
     totals: Totals = get(TOTALS)
-    count, at_risk = get(STANDING)
-    left = count - len(keys)
+    standing: Standing = get(STANDING)
+    left = standing.open - len(keys)
     if books.counts_room:
         exposure = get(EXPOSURE)
         potential = exposure.potential[0]
@@ -311,14 +307,8 @@ def close_unstaked(books: Bookkeeping, get: Get, patch: Patch, keys: list[Key], 
     negative = 0
     if any(batch.any_negative for batch in set(batches)):
         negative = sum([b.cs[b.places[id_]] < 0 for (_, id_), b in zip(keys, batches, strict=True)])
-    watched = totals.watched
     patch.update(dict.fromkeys(keys))
-    patch[TOTALS] = totals._replace(
-        rounds=totals.rounds + len(keys),
-        negative=totals.negative + negative,
-        idle=totals.idle + len(keys),
-        watched=None if watched is None else watched.add_zeros(len(keys)),
-    )
-    patch[STANDING] = Standing(left, at_risk if left else 0.0)
+    patch[TOTALS] = totals.settled_unstaked(len(keys), negative)
     books.serial += 1
-    patch[REVISION] = books.serial
+    at_risk = standing.at_risk if left else 0.0
+    patch[STANDING] = Standing(left, at_risk, standing.next, books.serial)

@@ -9,18 +9,14 @@ from makewhole.corrections._kernels import balance, publish
 from makewhole.corrections.names import Name, read_name
 from makewhole.decisions import binary_forecast
 from makewhole.forecasters import Said
-from makewhole.insured.book import Id, Line, OpenForecast, Stake, room_of
-from makewhole.insured.bookkeeping import Bookkeeping, Get, Patch
+from makewhole.insured.book import BLOCK, Line, OpenForecast, Stake, room_of
+from makewhole.insured.bookkeeping import Bookkeeping, Closing, Get, Patch, exact_sum
 from makewhole.insured.changes import (
     EXPOSURE,
-    NEXT,
-    REVISION,
     STANDING,
     TOTALS,
     Lesson,
-    LineResult,
     Payments,
-    Settlement,
 )
 from makewhole.insured.refusals import ConservationError
 from makewhole.insured.totals import Standing
@@ -41,10 +37,12 @@ class PlainBookkeeping(Bookkeeping):
         self, get: Get, patch: Patch, x: Any, said: Said, groups: tuple[Name, ...], id_: Any
     ) -> OpenForecast:
         """Publish a forecast."""
-        number = get(NEXT)
-        if id_ is not None or get(("open", number)) is not None:
+        count, at_risk, number, _ = get(STANDING)
+        if id_ is not None:
             return super().open(get, patch, x, said, groups, id_)
-        id_ = number
+        key = ("open", number)
+        if get(key) is not None:
+            return super().open(get, patch, x, said, groups, id_)
         serial = self.serial = self.serial + 1
         memory = get(_MEMORY)
         proposal, after = self.one.proposed(memory)
@@ -52,87 +50,89 @@ class PlainBookkeeping(Bookkeeping):
             patch[_MEMORY] = after
         (mu_hat,), (width,) = said
         mu, c, origin = publish(mu_hat, width, proposal.lam, self.publishing, 0.0)
-        line = _new(Line, (mu, c, origin, proposal, width, None))
-        forecast = binary_forecast(mu, c, id_, self.one_sided)
-        count, at_risk = get(STANDING)
+        lines = (_new(Line, (mu, c, origin, proposal, width, None)),)
         count += 1
-        patch[STANDING] = _new(Standing, (count, at_risk))
         room = None
         if self.counts_room:
-            room = room_of((line,), self.one_sided, self.max_stake)
+            room = room_of(lines, self.one_sided, self.max_stake)
             patch[EXPOSURE] = get(EXPOSURE).entered(room, count)
-        entry: OpenForecast = _new(
-            OpenForecast, (forecast, serial, x, said[0], (line,), (), _ZERO, _ZERO, 0, room, None, 0.0)
+        forecast = binary_forecast(mu, c, number, self.one_sided)
+        entry: OpenForecast
+        entry = patch[key] = _new(
+            OpenForecast, (forecast, serial, x, said[0], lines, (), _ZERO, _ZERO, 0, room, None, 0.0, ())
         )
-        patch["open", id_] = entry
-        patch[NEXT] = id_ + 1
-        patch[REVISION] = serial
+        patch[STANDING] = _new(Standing, (count, at_risk, number + 1, serial))
         return entry
 
     def take(self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any) -> int:
         """Take a stake, if the cap leaves room for it."""
         name = None if by is None else read_name("by", by)
-        forecast, number, x, said, lines, _, (net,), grosses, bets, room, _, risk = open_
-        amounts = self.accepted(grosses, stake)
-        (b,), (mu, c, *_) = amounts, lines[0]
-        net, gross = net + b, grosses[0] + abs(b)
-        if_not = -net * mu - gross * c
-        at_risk = max(0.0, if_not, if_not + net)
+        forecast, number, x, said, lines, _, (net,), grosses, bets, room, _, risk, stakes = open_
+        b = stake
+        if not (type(b) is float and b >= 0.0 and grosses[0] + b <= self.max_stake):
+            (b,) = self.accepted(grosses, stake)
+        line = lines[0]
+        mu, c, net, gross = line[0], line[1], net + b, grosses[0] + abs(b)
+        at_risk = -net * mu - gross * c
+        if net > 0.0:
+            at_risk += net
+        if at_risk < 0.0:
+            at_risk = 0.0
         id_ = forecast.id
+        placed = _new(Stake, ((b,), name))
+        if len(stakes) < BLOCK:
+            latest = stakes + (placed,)  # noqa: RUF005 - half the time
+        else:
+            patch["stakes", id_, open_.blocks], latest = stakes, (placed,)
         patch["open", id_] = _new(
             OpenForecast,
-            (forecast, number, x, said, lines, (), (net,), (gross,), bets + 1, room, None, at_risk),
+            (forecast, number, x, said, lines, (), (net,), (gross,), bets + 1, room, None, at_risk, latest),
         )
-        patch["stake", id_, bets] = _new(Stake, (amounts, name))
-        count, all_risk = get(STANDING)
-        patch[STANDING] = _new(Standing, (count, all_risk + (at_risk - risk)))
-        patch[REVISION] = self.serial = self.serial + 1
+        count, all_risk, following, _ = get(STANDING)
+        self.serial += 1
+        patch[STANDING] = _new(Standing, (count, all_risk + (at_risk - risk), following, self.serial))
         return bets
 
     def close(
         self, get: Get, patch: Patch, open_: OpenForecast, outcome: Any, stake: Any, by: Any
-    ) -> Settlement:
+    ) -> Closing:
         """Settle a forecast."""
         y = outcome if type(outcome) is int and 0 <= outcome <= 1 else arguments.outcome(outcome, None)
-        forecast, _, x, said, lines, _, (net,), (gross,), bets, _, _, at_risk = open_
+        forecast, _, x, said, lines, _, (net,), (gross,), bets, _, _, at_risk, stakes = open_
         mu, c, origin, proposal, _, _ = lines[0]
         id_: Any = forecast.id
         cap = self.max_stake
-        error, payments = y - mu, Payments()
-        by_name: dict[Id, float] = {}
         patch["open", id_] = None
-        for place in range(bets):
-            key = ("stake", id_, place)
-            (b,), name = get(key)
-            payments.append(b * error - abs(b) * c)
-            if name is not None:
-                by_name[name] = by_name.get(name, 0.0) + payments[-1]
-            patch[key] = None
+        if bets > BLOCK:
+            for n in range(open_.blocks):
+                patch["stakes", id_, n] = None
+            older = (placed for n in range(open_.blocks) for placed in get(("stakes", id_, n)))
+            stakes = (*older, *stakes)
         if stake is not None:
-            if type(stake) is float and stake >= 0.0 and gross + stake <= cap:
-                b = stake
-            else:
-                (b,) = self.accepted((gross,), stake)
-            net, gross = net + b, gross + abs(b)
-            payments.append(b * error - abs(b) * c)
-            bets += 1
-            if by is not None:
-                name = read_name("by", by)
-                by_name[name] = by_name.get(name, 0.0) + payments[-1]
-        if by_name:
-            payments.by = by_name
-        result = balance(mu, c, origin, float(y), net, gross, cap)
-        loss, target, weight = result
-        paid = sum(payments)
-        if paid != loss and not abs(paid - loss) <= 1e-9 * (gross + abs(loss)) + 1e-300:
-            raise ConservationError(f"payments add up to {paid!r}, the loss is {loss!r}")
+            amounts = self.accepted((gross,), stake)
+            placed = _new(Stake, (amounts, None if by is None else read_name("by", by)))
+            net, gross, bets, stakes = net + amounts[0], gross + abs(amounts[0]), bets + 1, (*stakes, placed)
+        error, payments = y - mu, Payments()
+        for (b,), name in stakes:
+            paid = b * error - abs(b) * c
+            payments.append(paid)
+            if name is not None:
+                payments.by = {**payments.by, name: payments.by.get(name, 0.0) + paid}
+        expected, target, weight = balance(mu, c, origin, float(y), net, gross, cap)
+        loss, rest = (payments[0], 0.0) if bets == 1 else exact_sum(payments)
+        if loss != expected and not abs(loss - expected) <= 1e-9 * (gross + abs(loss)) + 1e-300:
+            raise ConservationError(f"payments add up to {loss!r}, the loss is {expected!r}")
         if weight:
-            patch[_MEMORY] = self.one.learned(get(_MEMORY), proposal, target, weight)
-        patch[TOTALS] = get(TOTALS).settled(loss, gross, bets, c < 0, self.loss_range)
-        standing = patch[STANDING] = get(STANDING).left(at_risk)
+            patch[_MEMORY] = self.one.learned(get(_MEMORY), proposal, target, weight, loss, rest)
+        patch[TOTALS] = get(TOTALS).settled(loss, rest, gross, bets, c < 0, self.loss_range)
+        count, all_risk, following, _ = get(STANDING)
+        count -= 1
+        self.serial += 1
+        all_risk -= at_risk
+        if not count or all_risk < 0.0:  # no rounding may be left over
+            all_risk = 0.0
+        patch[STANDING] = _new(Standing, (count, all_risk, following, self.serial))
         if self.counts_room:
-            patch[EXPOSURE] = get(EXPOSURE).left(open_, None, standing[0])
-        patch[REVISION] = self.serial = self.serial + 1
+            patch[EXPOSURE] = get(EXPOSURE).left(open_, (), count)
         lesson = _new(Lesson, (x, y, said[0], net / cap, gross / cap)) if self.teaches else None
-        results = (_new(LineResult, result),)
-        return _new(Settlement, (get(REVISION), patch, id_, y, payments, loss, gross, results, lesson))
+        return id_, y, payments, loss, gross, ((loss, target, weight, rest),), lesson

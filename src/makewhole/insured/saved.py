@@ -11,6 +11,7 @@ from makewhole.corrections import BookCorrection, Proposal, Terms
 from makewhole.corrections.names import Name, read_name, read_names
 from makewhole.forecasters import SparseRow
 from makewhole.insured.book import (
+    BLOCK,
     Exposure,
     Id,
     Line,
@@ -22,11 +23,11 @@ from makewhole.insured.book import (
 )
 from makewhole.insured.bookkeeping import Bookkeeping
 from makewhole.insured.certificates import GroupBounds, base_bound, late_bound
-from makewhole.insured.changes import GROUPS, NEXT, REVISION, Key
+from makewhole.insured.changes import GROUPS, STANDING, Key
 from makewhole.insured.many import opened
 from makewhole.insured.totals import Standing, Totals, read_totals
 
-KIND, VERSION, VERSIONS = "makewhole.insured", 3, (2, 3)
+KIND, VERSION, VERSIONS = "makewhole.insured", 4, (2, 3, 4)
 
 # Kinds of feature rows that are saved under their name.
 _ROWS = {"SparseRow": SparseRow}
@@ -46,7 +47,6 @@ def items_of(state: Mapping[Key, Any], rules: list[BookCorrection], keep_x: bool
     return [
         [list(key), None if value is None else _plain(key, value, rules, keep_x)]
         for key, value in state.items()
-        if key != REVISION
     ]
 
 
@@ -57,15 +57,17 @@ def _plain(key: Key, value: Any, rules: list[BookCorrection], keep_x: bool) -> A
     if kind == "over":
         over: Any = rules[key[1]].over
         return over.part_state(None, value)
-    if kind == "totals":
-        return value.to_plain()
     if kind == "open":
         return _plain_open(opened(key[1], value), keep_x)
-    if kind == "stake":
-        return {"amounts": list(value.amounts), "by": value.by}
-    if kind in ("exposure", "groups", "standing"):
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in value._asdict().items()}
-    return value
+    if kind == "stakes":
+        return list(map(_plain_stake, value))
+    fields = {name: list(v) if isinstance(v, tuple) else v for name, v in value._asdict().items()}
+    fields.pop("revision", None)  # it means something to this forecaster only
+    return fields
+
+
+def _plain_stake(stake: Stake) -> dict[str, Any]:
+    return {"amounts": list(stake.amounts), "by": stake.by}
 
 
 def _plain_open(entry: OpenForecast, keep_x: bool) -> dict[str, Any]:
@@ -85,6 +87,7 @@ def _plain_open(entry: OpenForecast, keep_x: bool) -> dict[str, Any]:
         ],
         "groups": list(entry.groups),
         "bets": entry.bets,
+        "stakes": list(map(_plain_stake, entry.stakes)),
     }
 
 
@@ -117,12 +120,11 @@ def read_items(items: Iterable[Any], books: Bookkeeping) -> dict[Key, Any]:
             state[key] = _read_memory(key, value, books)
         elif key[0] == "totals":
             state["totals", _read_group(key[1])] = read_totals(value)
-    state[NEXT] = arguments.whole("next", plain.pop(NEXT), least=0)
     entries = _read_open(plain, books)
-    for entry, stakes in entries:
+    for entry, blocks in entries:
         state["open", entry.forecast.id] = entry
-        for place, stake in enumerate(stakes):
-            state["stake", entry.forecast.id, place] = stake
+        for n, block in enumerate(blocks):
+            state["stakes", entry.forecast.id, n] = block
     groups = [key[1] for key in state if key[0] == "totals"]
     for group in dict.fromkeys([None, *groups, *(g for entry, _ in entries for g in entry.groups)]):
         inside = [entry for entry, _ in entries if group is None or group in entry.groups]
@@ -132,7 +134,9 @@ def read_items(items: Iterable[Any], books: Bookkeeping) -> dict[Key, Any]:
             state["exposure", group] = _read_exposure(plain.get(("exposure", group)), inside, books)
     if books.apart:
         state[GROUPS] = _read_bounds(plain.get(GROUPS), state, books)
-    known = ("memory", "over", "totals", "standing", "open", "stake", "exposure", "groups")
+    following = arguments.whole("next", plain[STANDING]["next"], least=0)
+    state[STANDING] = state[STANDING]._replace(next=following)
+    known = ("memory", "over", "totals", "standing", "open", "stakes", "exposure", "groups")
     strange = [key for key in plain if key[0] not in known]
     if strange:
         raise ValueError(f"items must be ones that a forecaster has; got {strange!r}")
@@ -144,7 +148,7 @@ def _read_standing(
 ) -> Standing:
     """What is open and at risk, which must be what the open forecasts add up to."""
     at_risk = float(sum(entry.at_risk for entry in inside))
-    if saved is not None:  # as it was added up, for the same bits
+    if saved is not None and saved["at_risk"] is not None:  # as it was added up, for the same bits
         at_risk = _agreeing("at_risk", saved["at_risk"], at_risk, books.max_stake)
     return Standing(len(inside), at_risk)
 
@@ -168,25 +172,28 @@ def _read_memory(key: Key, value: Any, books: Bookkeeping) -> Any:
     return rule.over.read_part(None, value)
 
 
-def _read_open(plain: dict[Key, Any], books: Bookkeeping) -> list[tuple[OpenForecast, list[Stake]]]:
-    """The open forecasts, oldest first, with the stakes on each."""
-    stakes: dict[Id, dict[int, Stake]] = {}
+Blocks = list[tuple[Stake, ...]]
+
+
+def _read_open(plain: dict[Key, Any], books: Bookkeeping) -> list[tuple[OpenForecast, Blocks]]:
+    """The open forecasts, oldest first, with the blocks of earlier stakes on each."""
+    blocks: dict[Id, dict[int, tuple[Stake, ...]]] = {}
     for key, value in plain.items():
-        if key[0] == "stake":
-            place = arguments.whole("place", key[2], least=0)
-            stakes.setdefault(read_name("id", key[1]), {})[place] = _read_stake(value, len(books.rules))
+        if key[0] == "stakes":
+            place, lines = arguments.whole("block", key[2], least=0), len(books.rules)
+            read = tuple(_read_stake(stake, lines) for stake in value)
+            blocks.setdefault(read_name("id", key[1]), {})[place] = read
     entries = []
     for key, value in plain.items():
         if key[0] == "open":
             id_ = read_name("id", key[1])
-            placed = stakes.pop(id_, {})
-            bets = arguments.whole("bets", value["bets"], least=0)
-            if sorted(placed) != list(range(bets)):
-                raise ValueError(f"forecast {id_!r} must have {bets} stakes; got {len(placed)}")
-            ordered = [placed[n] for n in range(bets)]
+            placed = blocks.pop(id_, {})
+            if sorted(placed) != list(range(len(placed))):
+                raise ValueError(f"blocks of stakes on forecast {id_!r} must be numbered from 0")
+            ordered = [placed[n] for n in range(len(placed))]
             entries.append((_read_entry(id_, value, ordered, books), ordered))
-    if stakes:
-        raise ValueError(f"stakes must be on open forecasts; got some on {next(iter(stakes))!r}")
+    if blocks:
+        raise ValueError(f"stakes must be on open forecasts; got some on {next(iter(blocks))!r}")
     return sorted(entries, key=lambda pair: pair[0].number)
 
 
@@ -198,7 +205,7 @@ def _read_stake(value: dict[str, Any], lines: int) -> Stake:
     return Stake(tuple(amounts.tolist()), None if by is None else read_name("by", by))
 
 
-def _read_entry(id_: Id, saved: dict[str, Any], stakes: list[Stake], books: Bookkeeping) -> OpenForecast:
+def _read_entry(id_: Id, saved: dict[str, Any], blocks: Blocks, books: Bookkeeping) -> OpenForecast:
     lines = tuple(_read_line(line) for line in saved["lines"])
     terms, one = books.terms, books.rules[0]
     if len(lines) != len(books.rules):
@@ -224,8 +231,13 @@ def _read_entry(id_: Id, saved: dict[str, Any], stakes: list[Stake], books: Book
         zero,
         room=room,
     )
+    latest = [_read_stake(stake, len(lines)) for stake in saved["stakes"]]
+    stakes = [*(stake for block in blocks for stake in block), *latest]
     for stake in stakes:
-        entry = entry.with_stake(stake.amounts, capped=books.capped)
+        entry = entry.with_stake(stake, capped=books.capped)
+    bets = arguments.whole("bets", saved["bets"], least=0)
+    if bets != entry.bets or len(latest) != len(entry.stakes) or len(blocks) != entry.blocks:
+        raise ValueError(f"forecast {id_!r} must have {bets} stakes; got {len(stakes)}")
     if max(entry.grosses) > terms.max_stake or (terms.one_sided and any(min(s.amounts) < 0 for s in stakes)):
         raise ValueError(f"stakes on forecast {id_!r} must be ones that are taken, within {terms.max_stake}")
     return entry
@@ -275,9 +287,10 @@ def _read_exposure(
         exposure = exposure.entered(entry.room, count).restaked(entry._replace(exposed=None), entry)
     if saved is None:
         return exposure
-    lost, late = (arguments.numbers("exposure", saved[name]) for name in ("lost", "late_potential"))
+    names = ("lost", "low", "late_potential")
+    lost, low, late = (arguments.numbers("exposure", saved[name]) for name in names)
     late_open = max(exposure.late_open, arguments.whole("late_open", saved["late_open"], least=0))
-    if lost.shape != (lines,) or late.shape != (lines,) or (late < 0).any():
+    if {lost.shape, low.shape, late.shape} != {(lines,)} or (late < 0).any():
         raise ValueError(f"exposure must hold {lines} numbers, none negative; got {saved!r}")
     slack = 1e-9 * books.max_stake  # what is open now may be a rounding more than it was
     pairs = zip(late.tolist(), exposure.late_potential, strict=True)
@@ -286,7 +299,8 @@ def _read_exposure(
     for name, value in running.items():
         if saved.get(name) is not None:  # as it was added up, for the same bits
             running[name] = _agreeing(name, saved[name], value, books.max_stake)
-    return exposure._replace(lost=tuple(lost.tolist()), late_open=late_open, late_potential=most, **running)
+    sums = {"lost": tuple(lost.tolist()), "low": tuple(low.tolist())}
+    return exposure._replace(**sums, late_open=late_open, late_potential=most, **running)
 
 
 def _agreeing(name: str, saved: Any, value: Any, scale: float) -> Any:
@@ -321,7 +335,48 @@ def _read_bounds(saved: Mapping[str, Any] | None, state: dict[Key, Any], books: 
 
 def upgrade(version: int, content: Any) -> Any:
     """What a file of an earlier version says, as one of this version would say it."""
-    return content if version == VERSION else _from_2(content)
+    if version == 2:
+        content = _from_2(content)
+    return _from_3(content) if version < 4 else content
+
+
+def _from_3(content: dict[str, Any]) -> dict[str, Any]:
+    """Version 3 kept every stake as an item, and sums without what rounding had cut off from them."""
+    settings = content["settings"]
+    items: list[list[Any]] = []
+    stakes: dict[Any, dict[int, Any]] = {}
+    low, high = settings["c_range"]
+    loss_range = (settings["classes"] or 1) * settings["max_stake"] * (2.0 + high - low)
+    found = {tuple(key): value for key, value in content["items"]}
+    if len(found) < len(content["items"]):
+        raise ValueError("items must have keys of their own; some occur twice")
+    following = found.pop(("next",))
+    for key in [key for key in found if key[0] == "stake"]:
+        stakes.setdefault(key[1], {})[key[2]] = found.pop(key)
+    for key, value in found.items():
+        if key[0] == "totals":
+            watched = value.pop("watched")
+            spread = None if watched is None else watched["variance"] * loss_range**2
+            value |= {"low": 0.0, "surprises": spread}
+        elif key[0] == "exposure":
+            value["low"] = [0.0] * len(value["lost"])
+        elif key[0] == "open":
+            placed = stakes.pop(key[1], {})
+            if sorted(placed) != list(range(value["bets"])):
+                raise ValueError(f"forecast {key[1]!r} must have {value['bets']} stakes; got {len(placed)}")
+            ordered = [placed[n] for n in range(len(placed))]
+            full = max(0, len(ordered) - 1) // BLOCK
+            items += [[["stakes", key[1], n], ordered[BLOCK * n : BLOCK * (n + 1)]] for n in range(full)]
+            value["stakes"] = ordered[BLOCK * full :]
+        items.append([list(key), value])
+    if stakes:
+        raise ValueError(f"stakes must be on open forecasts; got some on {next(iter(stakes))!r}")
+    standing = found.get(("standing", None))
+    if standing is None:
+        standing = {"at_risk": None}
+        items.append([["standing", None], standing])
+    standing["next"] = following
+    return content | {"items": items}
 
 
 def _from_2(content: dict[str, Any]) -> dict[str, Any]:

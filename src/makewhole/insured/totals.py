@@ -5,33 +5,44 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from makewhole import arguments
-from makewhole.insured.monitor import Interval, Watched, plain_watched, read_watched
+from makewhole.corrections._kernels import add_exactly
+from makewhole.insured.monitor import Interval, mean_interval
 
 # After so many settled forecasts without a stake the statement speaks up.
 _LONG = 100
 # The chance that the interval of the mean loss is ever wrong.
 _ALPHA = 0.05
 
+_new = tuple.__new__
+
 
 class Standing(NamedTuple):
-    """How many forecasts await their outcome, and what they can lose as staked."""
+    """How many forecasts await their outcome, and what they can lose as staked.
+
+    Everyone's also has the `next` number for a forecast without an id of its own, and the `revision`: no two
+    states of a forecaster that differ have the same.
+    """
 
     open: int = 0
     at_risk: float = 0.0
+    next: int = 0
+    revision: int = 0
 
     def left(self, at_risk: float) -> Standing:
         """With one open forecast less, on which so much was at risk."""
-        count = self[0] - 1
-        risk = max(0.0, self[1] - at_risk) if count else 0.0  # no rounding may be left over
-        return tuple.__new__(Standing, (count, risk))
+        count, all_risk, following, revision = self
+        count -= 1
+        risk = max(0.0, all_risk - at_risk) if count else 0.0  # no rounding may be left over
+        return tuple.__new__(Standing, (count, risk, following, revision))
 
 
 class Totals(NamedTuple):
     """Running totals of a book, or of a group's. Every method returns new ones.
 
     `idle` counts the forecasts settled without a stake since the last with one; `negative` those with c < 0.
-    `watched` is what the confidence sequence of the mean loss remembers, in units of the loss range; None
-    once a loss was beyond that range, as with somebody else's correction.
+    `total` is the sum of all losses, and `low` is what rounding has cut off from it. `surprises` is what the
+    confidence sequence of the mean loss needs: the sum of the squared distances of each loss from the mean of
+    those before it. It is None once a loss was beyond its range, as with somebody else's correction.
     """
 
     rounds: int = 0
@@ -41,17 +52,39 @@ class Totals(NamedTuple):
     idle: int = 0
     turnover: float = 0.0
     total: float = 0.0
-    watched: Watched | None = Watched()
+    low: float = 0.0
+    surprises: float | None = 0.0
 
-    def settled(self, loss: float, turnover: float, bets: int, negative: bool, loss_range: float) -> Totals:
-        """With one more settled forecast; `loss_range` is the most that one can lose or win."""
-        rounds, voided, all_bets, negatives, idle, turned, total, watched = self
-        if watched is not None:
-            within = -loss_range <= loss <= loss_range
-            watched = watched.add(loss / loss_range) if within else None
-        idle = 0 if turnover else idle + 1
-        counts = (rounds + 1, voided, all_bets + bets, negatives + negative, idle)
-        return tuple.__new__(Totals, (*counts, turned + turnover, total + loss, watched))
+    def settled(
+        self, loss: float, rest: float, turnover: float, bets: int, negative: bool, loss_range: float
+    ) -> Totals:
+        """With one more settled forecast; `rest` is what rounding has cut off from the loss.
+
+        `loss_range` is the most that one forecast can lose or win.
+        """
+        rounds, voided, all_bets, all_negative, idle, turned, total, low, surprises = self
+        if surprises is not None:
+            surprise = loss - total / rounds if rounds else loss
+            surprises = surprises + surprise * surprise if -loss_range <= loss <= loss_range else None
+        total, low = add_exactly(total, low, loss)
+        if rest:
+            total, low = add_exactly(total, low, rest)
+        idle, bets, negatives = 0 if turnover else idle + 1, all_bets + bets, all_negative + negative
+        fields = (rounds + 1, voided, bets, negatives, idle, turned + turnover, total, low, surprises)
+        return _new(Totals, fields)
+
+    def settled_unstaked(self, count: int, negative: int) -> Totals:
+        """With so many more settled forecasts that nobody had staked on, with the same bits as one by one."""
+        rounds, total, surprises = self.rounds, self.total, self.surprises
+        if total and surprises is not None:
+            for n in range(max(rounds, 1), rounds + count):
+                surprises += (total / n) * (total / n)
+        return self._replace(
+            rounds=rounds + count,
+            negative=self.negative + negative,
+            idle=self.idle + count,
+            surprises=surprises,
+        )
 
     def with_void(self) -> Totals:
         """With one more voided forecast."""
@@ -59,10 +92,9 @@ class Totals(NamedTuple):
 
     def mean_loss_interval(self, loss_range: float) -> Interval | None:
         """Where the mean loss lies, at all times at once."""
-        if self.watched is None:
+        if self.surprises is None:
             return None
-        low, high = self.watched.interval(1.0, _ALPHA)
-        return Interval(loss_range * low, loss_range * high)
+        return mean_interval(self.rounds, self.total, self.surprises, loss_range, _ALPHA)
 
     def notes(self) -> list[str]:
         """What a reader of the statement should know."""
@@ -76,19 +108,15 @@ class Totals(NamedTuple):
             notes.append(f"nobody has staked on the last {self.idle:,} forecasts: is c too wide to trade at?")
         return notes
 
-    def to_plain(self) -> dict[str, Any]:
-        """As plain data."""
-        watched = None if self.watched is None else plain_watched(self.watched)
-        return self._asdict() | {"watched": watched}
+
+_COUNTS = ("rounds", "voided", "bets", "negative", "idle")
 
 
 def read_totals(saved: dict[str, Any]) -> Totals:
     """Totals from plain data, every number checked."""
-    counts = [
-        arguments.whole(name, saved[name], least=0)
-        for name in ("rounds", "voided", "bets", "negative", "idle")
-    ]
-    turnover, total = arguments.numbers("totals", [saved["turnover"], saved["total"]]).tolist()
-    watched = None if saved["watched"] is None else read_watched(saved["watched"])
-    rounds, voided, bets, negative, idle = counts
-    return Totals(rounds, voided, bets, negative, idle, turnover, total, watched)
+    numbers: dict[str, Any] = {name: arguments.whole(name, saved[name], least=0) for name in _COUNTS}
+    numbers |= {name: arguments.scalar(name, saved[name]) for name in ("turnover", "total", "low")}
+    surprises = saved["surprises"]
+    if surprises is not None:
+        surprises = arguments.within("surprises", surprises, 0.0, float("inf"))
+    return Totals(**numbers, surprises=surprises)

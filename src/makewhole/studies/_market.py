@@ -199,7 +199,7 @@ def make_season(
             stake = sums[0, 2] if insured else 0.0
             paid, target, w = balance(mu, c, c_hat, y, stake, stake, max_stake)
             if w > 0.0:
-                observe(values, marks, proposal, target, w)
+                observe(values, marks, proposal, target, w, paid / max_stake, 0.0)
             _learn(nets, settings, i, x, active, (y, mu, stake / max_stake, stake / max_stake))
             out[t, 0], out[t, 1], out[t, 2], out[t, 3], out[t, 4] = mu, c, proposal[0], guess, stake
             total = 0.0

@@ -74,8 +74,9 @@ def make_game(propose: Callable[..., Any], observe: Callable[..., Any], sources:
             if proposal[1] == beta:
                 credits_left -= 1.0
             if target != 0.0:
-                total += target - proposal[0]
-                observe(values, marks, proposal, target, 1.0)
+                loss = target - proposal[0]
+                total += loss
+                observe(values, marks, proposal, target, 1.0, loss, 0.0)
         return total
 
     return game

@@ -108,7 +108,7 @@ def plain_steps(correction: Correction, *, cells: bool = False) -> PlainSteps:
         proposal = correction.propose()
         return float(proposal.lam), proposal.cell if cells else 0, proposal
 
-    def observe(_: Any, __: Any, step: Any, target: float, weight: float) -> None:
+    def observe(_: Any, __: Any, step: Any, target: float, weight: float, *___: Any) -> None:
         correction.observe(step[2], float(target), float(weight))
 
     return PlainSteps(propose, observe)
