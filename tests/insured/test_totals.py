@@ -39,7 +39,8 @@ def test_the_total_is_the_exact_sum_of_all_losses_but_for_a_rounding() -> None:
         peak = max(peak, abs(exact), Fraction(10**6))
         error = abs(Fraction(totals.total) + Fraction(totals.low) - exact)
         assert error <= 2 * t * Fraction(2) ** -104 * peak
-        assert abs(totals.low) <= math.ulp(totals.total) / 2
+        assert abs(totals.low) <= math.ulp(float(peak))
+        assert abs(Fraction(totals.loss) - exact) <= Fraction(math.ulp(totals.loss))
     assert abs(Fraction(naive) - exact) > 1000 * error  # a plain sum is far off
 
 

@@ -378,7 +378,7 @@ class _Run:
             missing=log.missing,
             rounds=self.rounds,
             turnover=self.turnover,
-            total_loss=float(self.totals[0]),
+            total_loss=float(self.totals[0] + self.totals[1]),
             negative_c=int(self.totals[3]),
             mean_c=float(self.totals[2]) / self.rounds if self.rounds else 0.0,
             curve=curve,

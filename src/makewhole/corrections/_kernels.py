@@ -122,14 +122,16 @@ def gradient_observe(
 def add_exactly(total: float, low: float, x: float) -> tuple[float, float]:
     """Add x to the sum `total` + `low`, where `low` is what rounding has cut off; return the new two.
 
-    Each addition errs by at most 2⁻¹⁰⁴ of the largest of the three. So after a trillion of them the error is
-    still far below one ordinary rounding ("double-double" arithmetic: Dekker 1971, Knuth's TwoSum).
+    Each addition errs by at most 2⁻¹⁰⁴ of the largest number in it. So after a trillion of them the error is
+    still far below one ordinary rounding ("double-double" arithmetic: Dekker 1971, Knuth's TwoSum). What was
+    cut off last time is added before x: the compiled loop, which waits for x, has done that by then.
     """
-    high = total + x
-    back = high - total
-    low += (total - (high - back)) + (x - back)
-    summed = high + low
-    return summed, low - (summed - high)
+    sum_ = total + low
+    back = sum_ - total
+    low = (total - (sum_ - back)) + (low - back)
+    total = sum_ + x
+    back = total - sum_
+    return total, low + ((sum_ - (total - back)) + (x - back))
 
 
 def book_loss(values: Any, at: int, scale: float, floor: float, loss: float, rest: float) -> None:
@@ -370,8 +372,12 @@ def make_replay(
             width = refine(c_hat[t], inner[0]) if composed else c_hat[t]
             mu, c, origin = publish(mu_hat[t], width, lam, rules, 0.0)
             loss, target, weight = balance(mu, c, origin, outcome[t], net[t], gross[t], max_stake)
-            total, low = add_exactly(total, low, loss)
-            c_out[t], lam_out[t], total_out[t] = c, lam, total
+            # As in `add_exactly`, but what is cut off is added to the total only after the last row.
+            sum_ = total + loss
+            back = sum_ - total
+            low += (total - (sum_ - back)) + (loss - back)
+            total = sum_
+            c_out[t], lam_out[t], total_out[t] = c, lam, total + low
             c_sum += c
             negative += 1.0 if c < 0.0 else 0.0
             if traced:
@@ -380,7 +386,8 @@ def make_replay(
                 observe(values, marks, proposal, target, weight, loss, 0.0)
                 own = target + origin - c_hat[t]
                 inner_observe(inner_values, inner_marks, inner, own, weight, loss, 0.0)
-        totals[0], totals[1], totals[2], totals[3] = total, low, c_sum, negative
+        totals[0], totals[1] = add_exactly(total, low, 0.0)
+        totals[2], totals[3] = c_sum, negative
 
     return replay
 

@@ -415,7 +415,7 @@ class Bookkeeping:
 
     def _least(self, get: Get, capital: float) -> float:
         """The least c (one-sided: ask) at which a forecast cannot lose more than is left of the capital."""
-        left: float = capital - get(TOTALS).total - sum(get(EXPOSURE).potential)
+        left: float = capital - get(TOTALS).loss - sum(get(EXPOSURE).potential)
         left = max(0.0, left - 1e-12 * self.max_stake) / len(self.rules)  # rounding must not pass it
         return 1.0 - left / self.max_stake if self.one_sided else 0.5 - left / (2 * self.max_stake)
 

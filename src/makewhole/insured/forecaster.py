@@ -464,7 +464,7 @@ class InsuredForecaster:
             voided=totals.voided,
             bets=totals.bets,
             turnover=totals.turnover,
-            total_loss=totals.total,
+            total_loss=totals.loss,
             open_exposure=standing.at_risk,
             certificate=self.certificate(group),
             mean_loss_interval=totals.mean_loss_interval(self._books.loss_range),

@@ -40,7 +40,7 @@ class Totals(NamedTuple):
     """Running totals of a book, or of a group's. Every method returns new ones.
 
     `idle` counts the forecasts settled without a stake since the last with one; `negative` those with c < 0.
-    `total` is the sum of all losses, and `low` is what rounding has cut off from it. `surprises` is what the
+    The sum of all losses is `total` + `low`: `low` is what rounding has cut off. `surprises` is what the
     confidence sequence of the mean loss needs: the sum of the squared distances of each loss from the mean of
     those before it. It is None once a loss was beyond its range, as with somebody else's correction.
     """
@@ -86,6 +86,11 @@ class Totals(NamedTuple):
             surprises=surprises,
         )
 
+    @property
+    def loss(self) -> float:
+        """The sum of all losses."""
+        return self.total + self.low
+
     def with_void(self) -> Totals:
         """With one more voided forecast."""
         return self._replace(voided=self.voided + 1)
@@ -94,7 +99,7 @@ class Totals(NamedTuple):
         """Where the mean loss lies, at all times at once."""
         if self.surprises is None:
             return None
-        return mean_interval(self.rounds, self.total, self.surprises, loss_range, _ALPHA)
+        return mean_interval(self.rounds, self.loss, self.surprises, loss_range, _ALPHA)
 
     def notes(self) -> list[str]:
         """What a reader of the statement should know."""
