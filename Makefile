@@ -13,7 +13,7 @@ export PYTHONHASHSEED := 0
 # scikit-learn runs its array-API check on our estimator only where SciPy has this.
 export SCIPY_ARRAY_API := 1
 
-.PHONY: demo quick test test-3.13 test-lowest check mutants bench bench-flights bench-mcgrad figures clean
+.PHONY: demo quick test test-3.13 test-lowest check fuzz mutants bench bench-flights bench-mcgrad figures clean
 
 demo: $(VENV)/.demo
 	$(BIN)/makewhole study flights --out out
@@ -39,6 +39,11 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/test_tidy.py
+
+# Searches for trouble, a few minutes long and elsewhere each time; FUZZ=1000 searches for hours.
+FUZZ ?= 30
+fuzz: $(VENV)/.dev
+	MAKEWHOLE_FUZZ=$(FUZZ) $(BIN)/python -m pytest -n 2 -q -m fuzz -p no:cacheprovider
 
 # Wrong programs that the tests must notice. For one module: make mutants ARGUMENTS='--module src/makewhole/bets.py'
 mutants: $(VENV)/.dev

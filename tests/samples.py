@@ -9,6 +9,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 import makewhole as mw
+from makewhole import saving
 
 # A round: μ̂, where ĉ lies in its range, the outcome, a stake, and the share of it that is staked against it.
 step = st.tuples(st.floats(0, 1), st.floats(0, 1), st.integers(0, 1), st.floats(-1, 1), st.floats(0, 1))
@@ -159,3 +160,9 @@ def state(f: mw.InsuredForecaster) -> str:
         entry["number"] = rank
     items = sorted(json.dumps(item) for item in plain.pop("items"))
     return json.dumps(plain) + "\n".join(items)
+
+
+def sealed(document: dict[str, Any]) -> dict[str, Any]:
+    """A saved document with the checksum that fits what it says now: a forger would write it, too."""
+    seal = saving.checksum(document["kind"], document["version"], document["content"])
+    return document | {"checksum": seal}

@@ -151,10 +151,12 @@ def within(name: str, value: Any, low: float, high: float) -> float:
     return number
 
 
-def whole(name: str, value: Any, *, least: int) -> int:
-    """Return one integer that is at least `least`; a ValueError for others."""
+def whole(name: str, value: Any, *, least: int, most: int | None = None) -> int:
+    """Return one integer that is at least `least` and at most `most`; a ValueError for others."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}")
+    if most is not None and value > most:
+        raise ValueError(f"{name} must be at most {most:,}; got {value:,}")
     return int(value)
 
 

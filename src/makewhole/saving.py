@@ -1,39 +1,43 @@
-"""Save plain data as a JSON file with a version; after a crash, the old file or the new one is there."""
+"""Save plain data as JSON with a version and a checksum; a crash leaves the old file or the new one."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
+import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+import stat
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+try:
+    import fcntl
+except ImportError:  # Windows: what is being written cannot be removed there anyway
+    fcntl = None  # type: ignore[assignment]  # looked at before use
+
 
 def write(path: str | os.PathLike[str], *, kind: str, version: int, content: Any) -> None:
-    """Write the content to a new file beside `path`, force it to disk, and then rename it to `path`."""
-    text = json.dumps({"kind": kind, "version": version, "content": content}, allow_nan=False)
-    target = Path(path).resolve()  # if it is a link, replace the file, not the link
-    mode = target.stat().st_mode & 0o777 if target.exists() else None
-    draft = target.with_name(f".{os.urandom(8).hex()}.draft")
-    try:
-        # The draft has the permissions of the old file from the start.
-        with open(
-            draft, "x", encoding="utf-8", opener=functools.partial(os.open, mode=mode or 0o666)
-        ) as file:
+    """Write the content to a new file beside `path`, force it to disk, and then rename it to `path`.
+
+    Raises a ValueError if something other than a regular file has that name.
+    """
+    seal = checksum(kind, version, content)
+    document = {"kind": kind, "version": version, "checksum": seal, "content": content}
+    text = json.dumps(document, allow_nan=False)
+    target = Path(os.path.realpath(path))  # if it is a link, replace the file, not the link
+    old = _mode(target)
+    with _draft(target, 0o666 if old is None else stat.S_IMODE(old)) as (draft, descriptor):
+        with open(descriptor, "w", encoding="utf-8", closefd=False) as file:
             file.write(text)
             file.flush()
-            os.fsync(file.fileno())
-        if mode is not None:
-            draft.chmod(mode)
+            os.fsync(descriptor)
+        if old is not None:
+            draft.chmod(stat.S_IMODE(old))
         draft.replace(target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            draft.unlink()
-        raise
     if hasattr(os, "O_DIRECTORY"):  # the renaming, too, must survive a power cut
         folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -42,11 +46,72 @@ def write(path: str | os.PathLike[str], *, kind: str, version: int, content: Any
             os.close(folder)
 
 
-def read(path: str | os.PathLike[str], *, kind: str, versions: Sequence[int]) -> tuple[int, Any]:
+def checksum(kind: str, version: int, content: Any) -> str:
+    """Return the SHA-256 of what a file says, by which a damaged one is known."""
+    return hashlib.sha256(json.dumps([kind, version, content]).encode()).hexdigest()
+
+
+def _mode(path: Path) -> int | None:
+    """Return what a file is and who may use it, None if there is none; a ValueError if it is not regular."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(mode):
+        raise ValueError(
+            f"path must be a regular file, or not there yet; got {str(path)!r}, which is neither"
+        )
+    return mode
+
+
+@contextlib.contextmanager
+def _draft(target: Path, mode: int) -> Iterator[tuple[Path, int]]:
+    """Open a new file beside `target`; remove it if it is still there in the end.
+
+    A draft is locked as long as it is written. One that is not locked was left by a process that was killed,
+    and is removed by the next that saves to the same target.
+    """
+    prefix = f".makewhole-{zlib.crc32(target.name.encode(errors='surrogateescape')):08x}-"
+    _sweep(target.parent, prefix)
+    while True:
+        draft = target.with_name(f"{prefix}{os.urandom(8).hex()}.draft")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        if fcntl is None:
+            break
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if draft.exists():  # else another process took it for an old one, before it was locked
+            break
+        os.close(descriptor)
+    try:
+        yield draft, descriptor
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            draft.unlink()
+        os.close(descriptor)
+
+
+def _sweep(folder: Path, prefix: str) -> None:
+    """Remove drafts that nobody is writing."""
+    for draft in folder.glob(f"{prefix}*.draft") if fcntl is not None else ():
+        with contextlib.suppress(OSError):  # locked, or gone, or not ours to remove
+            descriptor = os.open(draft, os.O_RDWR)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                draft.unlink()
+            finally:
+                os.close(descriptor)
+
+
+def read(
+    path: str | os.PathLike[str], *, kind: str, versions: Sequence[int], sealed_from: int
+) -> tuple[int, Any]:
     """Return the version and the content of a file of this kind.
 
-    Raises a ValueError if the file is of another kind or version, or is damaged.
+    Files have a checksum from the version `sealed_from` on. Raises a ValueError if the file is of another
+    kind or version, is damaged, or is not a regular file.
     """
+    if _mode(Path(path)) is None:
+        raise FileNotFoundError(f"{path} does not exist")
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
@@ -59,7 +124,10 @@ def read(path: str | os.PathLike[str], *, kind: str, versions: Sequence[int]) ->
         raise ValueError(f"{path} has version {version!r} of {kind}; this release reads versions {known}")
     if "content" not in document:
         raise ValueError(f"{path} is damaged: it has no content")
-    return version, document["content"]
+    content = document["content"]
+    if version >= sealed_from and document.get("checksum") != checksum(kind, version, content):
+        raise ValueError(f"{path} is damaged: its checksum is wrong. Use a copy of it from a backup")
+    return version, content
 
 
 def encode(name: str, value: Any, named: Mapping[str, Any]) -> Any:
@@ -94,6 +162,20 @@ def encode(name: str, value: Any, named: Mapping[str, Any]) -> Any:
     )
 
 
+def _array_type(name: Any, items: list[Any]) -> np.dtype[Any]:
+    """Return the type of an array in a file; texts get no more room than the longest of them needs."""
+    try:
+        found = np.dtype(name if isinstance(name, str) else object)
+    except TypeError:
+        found = np.dtype(object)
+    if found.kind not in "biufU":
+        raise ValueError(f"an array's type must be one of numbers or texts; got {name!r}")
+    if found.kind == "U":
+        longest = max(map(len, map(str, items)), default=1)
+        return np.dtype(f"{found.byteorder}U{max(1, longest)}")
+    return found
+
+
 def decode(value: Any, named: Mapping[str, Any]) -> Any:
     """Return the features that `encode` was given; `named` holds the named tuples by name."""
     if not isinstance(value, dict):
@@ -102,7 +184,7 @@ def decode(value: Any, named: Mapping[str, Any]) -> Any:
         return float(value["float"])
     if "array" in value:
         items = [decode(v, named) for v in value["array"]]
-        array = np.array(items, dtype=np.dtype(value["type"])).reshape(value["shape"])
+        array = np.array(items, dtype=_array_type(value["type"], items)).reshape(value["shape"])
         return array if value["shape"] else array[()]
     if "named" in value:
         return named[value["named"]](*(decode(v, named) for v in value["fields"]))

@@ -10,7 +10,7 @@ import pytest
 
 import makewhole as mw
 from makewhole.cli import main
-from samples import log_of, overlapping
+from samples import log_of, overlapping, sealed
 
 
 class Mine(mw.Reserve):
@@ -76,7 +76,7 @@ def forged(f: mw.InsuredForecaster, path: Path, change: Any) -> None:
     items = {tuple(key): value for key, value in document["content"]["items"]}
     change(document["content"], items)
     document["content"]["items"] = [[list(key), value] for key, value in items.items()]
-    path.write_text(json.dumps(document))
+    path.write_text(json.dumps(sealed(document)))
 
 
 def line(items: Any) -> Any:

@@ -62,7 +62,7 @@ def test_a_loss_beyond_the_range_ends_the_watch_and_one_at_its_end_does_not(sign
     after = beyond.settled(0.0, 0.0, 1.0, 1, negative=False, loss_range=2.0)
     assert after.surprises is None
     assert after.total == pytest.approx(sign * 4.1)
-    assert read_totals(after._asdict()) == after
+    assert read_totals(after._asdict(), 1.0, 2.0) == after
 
 
 @pytest.mark.parametrize(("idle", "bets", "said"), [(99, 1, False), (100, 1, True), (100, 0, False)])
@@ -88,17 +88,21 @@ def test_the_last_to_leave_takes_all_rounding_along() -> None:
 
 
 def test_totals_come_back_from_plain_data_and_wrong_numbers_are_refused() -> None:
-    totals = Totals(5, 1, 2, 3, 4, 0.5, -0.25, 2**-60, 0.125)
+    totals = Totals(5, 1, 2, 3, 4, 0.5, -0.25, 2**-60, 0.03)
     saved: dict[str, Any] = totals._asdict()
-    assert read_totals(saved) == totals
+    assert read_totals(saved, 0.1, 0.05) == totals  # five times as much is the most
     for name in ("rounds", "voided", "bets", "negative", "idle"):
-        assert getattr(read_totals(saved | {name: 0}), name) == 0
         with pytest.raises(ValueError, match=f"{name} must be a whole number of at least 0; got -1"):
-            read_totals(saved | {name: -1})
-    for wrong in ({"surprises": -1e-9}, {"total": float("nan")}, {"low": [0.0, 1.0]}):
+            read_totals(saved | {name: -1}, 0.1, 0.05)
+        with pytest.raises(ValueError, match=f"{name} must be at most 9,007,199,254,740,992"):
+            read_totals(saved | {name: 2**53 + 1}, 0.1, 0.05)
+    for wrong in ({"surprises": -1e-9}, {"surprises": 0.2}, {"total": float("nan")}, {"low": [0.0, 1.0]}):
         with pytest.raises(ValueError, match="must"):
-            read_totals(saved | wrong)
-    assert read_totals(saved | {"surprises": 0.0}).surprises == 0.0
+            read_totals(saved | wrong, 0.1, 0.05)
+    for wrong in ({"turnover": 0.51}, {"turnover": -0.1}, {"total": 0.26}, {"total": -0.26}, {"low": 1e300}):
+        with pytest.raises(ValueError, match="must lie in"):
+            read_totals(saved | wrong, 0.1, 0.05)
+    assert read_totals(saved | {"total": 1e9, "surprises": None}, 0.1, 0.05).total == 1e9
 
 
 def test_what_one_forecast_can_lose_is_never_more_than_the_watch_allows_for() -> None:

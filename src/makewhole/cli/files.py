@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import re
+import shutil
+import tempfile
+import weakref
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +15,10 @@ from makewhole import extras
 
 # Texts that stand for a missing number.
 _MISSING = ["", "NA", "N/A", "na", "n/a", "nan", "NULL", "null", "None", "none", "-", "?"]
+
+# A packed file may unpack to this many bytes, and so many times its own size more: texts of numbers unpack to
+# 3 to 20 times it. Anything beyond is an accident, or an attack on this machine's memory.
+_SMALL, _MOST_TIMES = 10_000_000, 100
 
 
 class Table:
@@ -32,14 +41,15 @@ class Table:
         if path.stat().st_size == 0:
             raise ValueError(f"FILE {str(path)!r} is empty")
         self.path, self._polars = path, need("polars")
+        source = self._unpacked(path) if path.suffix.lower() == ".gz" else path
         try:
             if kind == "parquet":
-                self._numbers = self._texts = self._polars.scan_parquet(path, glob=False)
+                self._numbers = self._texts = self._polars.scan_parquet(source, glob=False)
             else:  # read the whole file to tell a column's type: decimals may come late
                 options = {"separator": "\t" if kind == "tsv" else ",", "glob": False}
                 typed = {"infer_schema_length": None, "null_values": _MISSING}
-                self._numbers = self._polars.scan_csv(path, **typed, **options)
-                self._texts = self._polars.scan_csv(path, infer_schema=False, **options)
+                self._numbers = self._polars.scan_csv(source, **typed, **options)
+                self._texts = self._polars.scan_csv(source, infer_schema=False, **options)
             self.names: list[str] = self._numbers.collect_schema().names()
             empty = not len(self._numbers.head(1).collect())
         except self._polars.exceptions.PolarsError as error:
@@ -52,6 +62,26 @@ class Table:
             )
         if empty:
             raise ValueError(f"FILE {str(path)!r} has a header and no rows")
+
+    def _unpacked(self, path: Path) -> Path:
+        """Unpack a .gz file into a temporary one, piece by piece: its size is known before it is used."""
+        folder = tempfile.mkdtemp(prefix="makewhole-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        limit = _SMALL + _MOST_TIMES * path.stat().st_size
+        unpacked, size = Path(folder) / "unpacked", 0
+        try:
+            with gzip.open(path) as packed, unpacked.open("wb") as file:
+                while piece := packed.read(1 << 20):
+                    size += len(piece)
+                    if size > limit:
+                        raise ValueError(
+                            f"FILE {str(path)!r} must not unpack to more than {limit / 1e6:,.0f} MB, "
+                            f"{_MOST_TIMES} times its size; if it is meant to, unpack it first (gunzip)"
+                        )
+                    file.write(piece)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise _unreadable(path, error) from None
+        return unpacked
 
     def scan(self, numbers: list[str], texts: list[str]) -> Any:
         """Return a lazy polars frame of these columns.

@@ -14,6 +14,8 @@ from makewhole.corrections.base import Memory, Part, Proposal, Stepped
 
 # With at least so many cells, copying an array before every step is faster than copying a list.
 _MANY = 64
+# 3·8 bytes a cell; the theory asks for √T of them, so this is enough for 10¹² forecasts.
+_MOST = 1_000_000
 
 
 class CellCorrection(Stepped):
@@ -29,7 +31,7 @@ class CellCorrection(Stepped):
     settings = ("low", "high")
 
     def __init__(self, cells: int = 10, low: float = -1.0, high: float = 1.0) -> None:
-        self._cells = arguments.whole("cells", cells, least=2)
+        self._cells = arguments.whole("cells", cells, least=2, most=_MOST)
         self.low, self.high = arguments.interval("(low, high)", (low, high))
         if not self.low <= 0.0 <= self.high or self.low == self.high:
             raise ValueError(f"[low, high] must contain 0, with low < high; got [{low!r}, {high!r}]")
@@ -108,11 +110,12 @@ class CellCorrection(Stepped):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Return a correction with the state that `state()` returned."""
-        made = cls(cells=state["cells"], low=state["low"], high=state["high"])
         sums = arguments.numbers("sums", state["sums"])
         weights = arguments.numbers("weights", state["weights"])
-        if sums.shape != (made.cells,) or weights.shape != (made.cells,) or (weights < 0).any():
-            raise ValueError(f"the state must hold {made.cells} sums and as many weights of at least 0")
+        cells = arguments.whole("cells", state["cells"], least=2)
+        if sums.shape != (cells,) or weights.shape != (cells,) or (weights < 0).any():
+            raise ValueError(f"the state must hold {cells} sums and as many weights of at least 0")
+        made = cls(cells=cells, low=state["low"], high=state["high"])
         current = arguments.whole("current", state["current"], least=0)
         if current >= made.cells:
             raise ValueError(f"current must be one of {made.cells} cells; got {current}")

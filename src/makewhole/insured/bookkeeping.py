@@ -340,6 +340,7 @@ class Bookkeeping:
             payments.append(paid)
             parts.append(each)
         results = []
+        scale = sum(gross * (1.0 + abs(line.c)) for gross, line in zip(grosses, lines, strict=True))
         for k, (mu, c, origin, *_) in enumerate(lines):
             expected, target, weight = balance(
                 mu, c, origin, happened[k], nets[k], grosses[k], self.max_stake
@@ -348,7 +349,7 @@ class Bookkeeping:
                 loss, rest = exact_sum([each[k] for each in parts])
             else:
                 loss, rest = exact_sum([*payments, *(-part for each in parts for part in each[1:])])
-            if not abs(loss - expected) <= 1e-9 * (sum(grosses) + abs(loss)) + 1e-300:
+            if not abs(loss - expected) <= 1e-9 * scale + 1e-300:
                 raise ConservationError(f"payments add up to {loss!r}, the loss is {expected!r}")
             results.append(tuple.__new__(LineResult, (loss, target, weight, rest)))
         return payments, tuple(results)

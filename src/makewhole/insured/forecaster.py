@@ -67,6 +67,9 @@ AnyId = str | SupportsIndex
 # Reads a key of the state, as it is or as a batch in the making has it.
 Get = Callable[[Key], Any]
 
+# Every class has a correction of its own.
+_MOST_CLASSES = 100_000
+
 _SETTINGS = ("mode", "max_stake", "c_range", "one_sided", "classes", "max_exposure", "capital")
 
 
@@ -169,7 +172,9 @@ class InsuredForecaster:
         for end in self.c_range:  # far beyond, rounding would eat what is learned
             arguments.within("c_range", end, -100.0, 100.0)
         self.one_sided = bool(one_sided)
-        self.classes = None if classes is None else arguments.whole("classes", classes, least=2)
+        self.classes = (
+            None if classes is None else arguments.whole("classes", classes, least=2, most=_MOST_CLASSES)
+        )
         self.mode = mode
         self.max_exposure = None if max_exposure is None else arguments.positive("max_exposure", max_exposure)
         self.capital = None if capital is None else arguments.positive("capital", capital)
@@ -584,7 +589,7 @@ class InsuredForecaster:
         Files of earlier versions load, too. `correction` is the class of the correction, where it is not one
         of ours.
         """
-        version, content = saving.read(path, kind=saved.KIND, versions=saved.VERSIONS)
+        version, content = saving.read(path, kind=saved.KIND, versions=saved.VERSIONS, sealed_from=4)
         try:
             return cls.from_state(saved.upgrade(version, content), base, correction)
         except (KeyError, IndexError, TypeError, AttributeError) as error:

@@ -115,11 +115,12 @@ def read_items(items: Iterable[Any], books: Bookkeeping) -> dict[Key, Any]:
         if value is not None:
             plain[name] = value
     state: dict[Key, Any] = {}
+    most_staked = len(books.rules) * books.max_stake
     for key, value in plain.items():
         if key[0] in ("memory", "over"):
             state[key] = _read_memory(key, value, books)
         elif key[0] == "totals":
-            state["totals", _read_group(key[1])] = read_totals(value)
+            state["totals", _read_group(key[1])] = read_totals(value, most_staked, books.loss_range)
     entries = _read_open(plain, books)
     for entry, blocks in entries:
         state["open", entry.forecast.id] = entry

@@ -115,13 +115,24 @@ class Totals(NamedTuple):
 
 
 _COUNTS = ("rounds", "voided", "bets", "negative", "idle")
+# Above this a float cannot count; nobody will settle as many forecasts.
+_MOST = 2**53
 
 
-def read_totals(saved: dict[str, Any]) -> Totals:
-    """Totals from plain data, every number checked."""
-    numbers: dict[str, Any] = {name: arguments.whole(name, saved[name], least=0) for name in _COUNTS}
-    numbers |= {name: arguments.scalar(name, saved[name]) for name in ("turnover", "total", "low")}
+def read_totals(saved: dict[str, Any], most_staked: float, loss_range: float) -> Totals:
+    """Totals from plain data; a ValueError if no book can have them.
+
+    `most_staked` is the most that can be staked on one forecast, and `loss_range` what one can lose or win.
+    """
+    numbers: dict[str, Any] = {
+        name: arguments.whole(name, saved[name], least=0, most=_MOST) for name in _COUNTS
+    }
+    rounds = 1.0000001 * numbers["rounds"]  # sums are rounded
+    numbers["turnover"] = arguments.within("turnover", saved["turnover"], 0.0, rounds * most_staked)
+    numbers |= {name: arguments.scalar(name, saved[name]) for name in ("total", "low")}
     surprises = saved["surprises"]
-    if surprises is not None:
-        surprises = arguments.within("surprises", surprises, 0.0, float("inf"))
+    if surprises is not None:  # so no loss was beyond its range
+        surprises = arguments.within("surprises", surprises, 0.0, rounds * (2 * loss_range) ** 2)
+        for name in ("total", "low"):
+            arguments.within(name, numbers[name], -rounds * loss_range, rounds * loss_range)
     return Totals(**numbers, surprises=surprises)
