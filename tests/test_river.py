@@ -66,3 +66,16 @@ def test_one_sided_it_predicts_the_ask() -> None:
         model.learn_one(x, True, stake=1.0)
     base = model.classifier.predict_proba_one(x)[True]
     assert model.predict_proba_one(x)[True] == model.forecaster.peek(x).mu > base
+
+
+def test_a_model_that_fails_to_learn_leaves_no_forecast_open() -> None:
+    class Tired(linear_model.LogisticRegression):
+        def learn_one(self, x: Any, y: Any, w: Any = 1.0) -> None:
+            raise RuntimeError("tired")
+
+    model = InsuredClassifier(Tired())
+    for rounds in range(1, 4):
+        with pytest.raises(mw.TeachingError, match="was settled, but the base failed to learn from it"):
+            model.learn_one({"x": 1.0}, True, stake=0.5)
+        statement = model.forecaster.statement()
+        assert (statement.open, statement.rounds) == (0, rounds)

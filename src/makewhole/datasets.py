@@ -7,12 +7,9 @@ The functions need `pip install 'makewhole[studies]'`.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import os
-import zipfile
-import zlib
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -20,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from makewhole import unpacking
 from makewhole.arguments import Floats
 from makewhole.extras import need
 
@@ -129,26 +127,25 @@ def load_flights(
     known = table["airline"].unique().drop_nulls().sort().to_list()
     if wanted not in known:
         raise ValueError(f"airline must be one that is in {path.name}: {', '.join(known)}; got {wanted!r}")
-    mine = table.filter(table["airline"] == wanted).sort(
-        "year", "month", "day", "departure", maintain_order=True
-    )
-    flown = mine.filter(mine["delay"].is_not_null() & mine["departure"].is_not_null())
-    if not len(flown):
-        raise ValueError(f"{path} has no arrival delay for any of the {len(mine)} flights of {wanted}")
-    try:
-        events = _flight_events(flown, f"{layout} {wanted}", dropped=len(mine) - len(flown))
+    mine = table.filter(table["airline"] == wanted)
+    try:  # some tables say nan where nothing is known
+        numbers = pl.col("departure", "arrival", "distance", "delay").cast(float).fill_nan(None)
+        mine = mine.with_columns(numbers)
     except pl.exceptions.PolarsError as error:
         raise ValueError(
             f"{path} has a time, distance or delay that is not a number: {str(error).splitlines()[0]}"
         ) from None
+    mine = mine.sort("year", "month", "day", "departure", maintain_order=True)
+    flown = mine.filter(mine["delay"].is_not_null() & mine["departure"].is_not_null())
+    if not len(flown):
+        raise ValueError(f"{path} has no arrival delay for any of the {len(mine)} flights of {wanted}")
+    events = _flight_events(flown, f"{layout} {wanted}", dropped=len(mine) - len(flown))
     return events if shuffle is None else events.shuffled(shuffle)
 
 
 def _flight_events(table: Any, name: str, dropped: int) -> Events:
-    departure, arrival = (
-        _minutes(table[column].cast(float).to_numpy()) for column in ("departure", "arrival")
-    )
-    numbers = [_standardised(v) for v in (departure, arrival, table["distance"].cast(float).to_numpy())]
+    departure, arrival = (_minutes(table[column].to_numpy()) for column in ("departure", "arrival"))
+    numbers = [_standardised(v) for v in (departure, arrival, table["distance"].to_numpy())]
     features = ["departure", "arrival", "distance"]
     columns, values = [np.full(len(table), k) for k in range(3)], list(numbers)
     kinds = {
@@ -167,7 +164,7 @@ def _flight_events(table: Any, name: str, dropped: int) -> Events:
         indptr=np.arange(len(table) + 1) * len(columns),
         indices=np.stack(columns, axis=1).ravel().astype(np.int64),
         data=np.stack(values, axis=1).ravel().astype(np.float64),
-        outcome=(table["delay"].cast(float).to_numpy() > LATE_MINUTES).astype(np.float64),
+        outcome=(table["delay"].to_numpy() > LATE_MINUTES).astype(np.float64),
         features=tuple(features),
         dropped=dropped,
     )
@@ -222,15 +219,11 @@ def _read_flights(path: Path) -> tuple[str, Any]:
 
 
 def _unpacked(path: Path) -> bytes:
-    try:
-        if path.suffix == ".zip":
-            with zipfile.ZipFile(path) as archive:
-                return archive.read(archive.namelist()[0])
-        return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except FileNotFoundError:
-        raise ValueError(f"{path} is not there") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, IndexError) as error:
-        raise ValueError(f"{path} is damaged or not what its name says: {error}") from None
+    if not path.is_file():
+        raise ValueError(f"{path} is not there, or is not a file")
+    if path.suffix.lower() in (".zip", ".gz"):
+        return b"".join(unpacking.pieces(path))
+    return path.read_bytes()
 
 
 # --- files that are downloaded once -----------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import traceback
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -42,15 +44,36 @@ def jit(
 
 
 def call(compiled: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a compiled function; if its cache cannot be written or read (a full disk), do without a cache."""
-    try:
-        return compiled(*arguments)
-    except (OSError, EOFError):  # compiled code opens no files, so the error came before it ran
-        from numba.core.caching import NullCache
+    """Call a compiled function. A damaged cache on disk is written anew; if it cannot be, do without."""
+    for mend in (_empty_cache, _drop_cache):
+        try:
+            return compiled(*arguments)
+        except Exception as error:
+            if not _of_the_cache(error):
+                raise
+            mend()
+    return compiled(*arguments)
 
-        for one in _compiled:
-            one._cache = NullCache()  # noqa: SLF001 - numba has no other way to go without one
-        return compiled(*arguments)
+
+def _of_the_cache(error: Exception) -> bool:
+    """Whether an error was raised where numba reads or writes its cache, before the function ran."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_globals.get("__name__") == "numba.core.caching" for frame, _ in frames)
+
+
+def _empty_cache() -> None:
+    """Begin the caches of all compiled functions anew; they are written when the functions are compiled."""
+    for one in _compiled:
+        with contextlib.suppress(OSError):
+            one._cache.flush()  # noqa: SLF001 - numba has no other way to begin one anew
+
+
+def _drop_cache() -> None:
+    """Do without caches, as where the disk is full."""
+    from numba.core.caching import NullCache
+
+    for one in _compiled:
+        one._cache = NullCache()  # noqa: SLF001 - numba has no other way to go without one
 
 
 def fingerprint(*modules: ModuleType) -> int:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import stat
+import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,10 +15,8 @@ from typing import Any
 
 import numpy as np
 
-try:
+if sys.platform != "win32":  # there, what is being written cannot be removed anyway
     import fcntl
-except ImportError:  # Windows: what is being written cannot be removed there anyway
-    fcntl = None  # type: ignore[assignment]  # looked at before use
 
 
 def write(path: str | os.PathLike[str], *, kind: str, version: int, content: Any) -> None:
@@ -76,7 +75,7 @@ def _draft(target: Path, mode: int) -> Iterator[tuple[Path, int]]:
     while True:
         draft = target.with_name(f"{prefix}{os.urandom(8).hex()}.draft")
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        if fcntl is None:
+        if sys.platform == "win32":
             break
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if draft.exists():  # else another process took it for an old one, before it was locked
@@ -92,7 +91,9 @@ def _draft(target: Path, mode: int) -> Iterator[tuple[Path, int]]:
 
 def _sweep(folder: Path, prefix: str) -> None:
     """Remove drafts that nobody is writing."""
-    for draft in folder.glob(f"{prefix}*.draft") if fcntl is not None else ():
+    if sys.platform == "win32":
+        return
+    for draft in folder.glob(f"{prefix}*.draft"):
         with contextlib.suppress(OSError):  # locked, or gone, or not ours to remove
             descriptor = os.open(draft, os.O_RDWR)
             try:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from makewhole import arguments, frames, pages
+from makewhole import frames, pages
 from makewhole.arguments import Floats
 from makewhole.backtesting.log import CHUNK, Chunk, Columns, Log
 from makewhole.backtesting.player import Player
@@ -24,6 +24,7 @@ from makewhole.corrections import (
     for_book,
 )
 from makewhole.corrections._kernels import Rules, add_exactly
+from makewhole.corrections.certificate import read_terms
 from makewhole.corrections.names import Name
 from makewhole.insured.book import no_exposure
 from makewhole.insured.certificates import GroupBounds, base_bound, certify, certify_groups
@@ -213,8 +214,9 @@ def backtest(
     names |= groups
     columns = frames.read_columns(frame, {k: v for k, v in names.items() if v is not None})
     log = Log(columns, names, one_sided, list(groups))
-    cap = log.largest() if max_stake is None else arguments.positive("max_stake", max_stake)
-    c_range = log.c_range()
+    given = log.largest() if max_stake is None else max_stake
+    terms = read_terms(given, log.c_range(), sound=mode == "sound", one_sided=one_sided)
+    cap, c_range = terms.max_stake, terms.c_range
     if correction is None:
         rounds = max(1, log.rounds // max(1, len(log.group_names)))
         correction = DeterministicSwap.for_horizon(rounds, c_range=c_range)
@@ -222,7 +224,6 @@ def backtest(
     if groups and not rule.grouped:
         rule = Grouped(correction)  # type: ignore[arg-type]  # it says if it is not one of ours
     _check_groups(rule, list(groups.values()))
-    terms = Terms(cap, c_range, mode == "sound", one_sided)
     rule = copy.deepcopy(rule.in_mode(terms).begun())
     if rule.over is not None and all(one.kernels is None for one in rule.split(tuple(log.group_names))):
         raise TypeError(
@@ -233,11 +234,15 @@ def backtest(
         run.step(chunk)
         if progress is not None:
             progress(min(chunk.stop, log.rows), log.rows)
-    return run.result(log, _certificate(rule, log.group_names, terms), frames.backend_of(columns))
+    played = [name for name, rounds in zip(log.group_names, run.by_group[0], strict=True) if rounds]
+    return run.result(log, _certificate(rule, played, terms), frames.backend_of(columns))
 
 
 def _certificate(rule: BookCorrection, groups: list[Name], terms: Terms) -> Certificate:
-    """Return the bound on what a forecaster with this correction could have lost on such a log."""
+    """Return the bound on what a forecaster with this correction could have lost on such a log.
+
+    `groups` are those that forecasts were made for: rows that were left out make none.
+    """
     if not rule.apart:
         return certify([rule], terms, no_exposure(1))
     bounds = GroupBounds()

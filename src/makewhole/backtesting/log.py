@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from makewhole.arguments import Floats
+from makewhole.corrections.certificate import WIDEST
 from makewhole.jit import call, jit
 
 # The number of rows in a chunk: few enough for its columns to stay in the processor's cache.
@@ -168,7 +169,8 @@ class Log:
         codes = rest[len(rest) - len(self.groups) :]
         width = self._no_width[: len(mu)] if len(mu) <= CHUNK else np.zeros(len(mu))
         width = rest[0] if len(rest) > len(codes) else width
-        if not fine or self.one_sided:
+        narrow = width.min(initial=0.0) >= -WIDEST and width.max(initial=0.0) <= WIDEST
+        if not fine or not narrow or self.one_sided:
             self._check(place, mu, y, b, width)
         if code is None:
             chunk = Chunk(Columns(mu, width, y, b, np.abs(b)), None, place, None, b, stop)
@@ -203,7 +205,8 @@ class Log:
         self._reject("outcome", place, y, (y != 0) & (y != 1), "must be 0 or 1")
         self._reject("stake", place, b, np.isinf(b), "must be finite")
         if self.names["c_hat"] is not None:
-            self._reject("c_hat", place, width, np.isinf(width), "must be finite")
+            wide = np.abs(width) > WIDEST
+            self._reject("c_hat", place, width, wide, f"must lie in [-{WIDEST:g}, {WIDEST:g}]")
         if self.one_sided:
             self._reject("stake", place, b, b < 0, "must not be negative when one-sided")
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 import shutil
 import tempfile
 import weakref
-import zlib
 from pathlib import Path
 from typing import Any
 
-from makewhole import extras
+from makewhole import extras, unpacking
 
 # Texts that stand for a missing number.
 _MISSING = ["", "NA", "N/A", "na", "n/a", "nan", "NULL", "null", "None", "none", "-", "?"]
-
-# A packed file may unpack to this many bytes, and so many times its own size more: texts of numbers unpack to
-# 3 to 20 times it. Anything beyond is an accident, or an attack on this machine's memory.
-_SMALL, _MOST_TIMES = 10_000_000, 100
 
 
 class Table:
@@ -67,20 +61,12 @@ class Table:
         """Unpack a .gz file into a temporary one, piece by piece: its size is known before it is used."""
         folder = tempfile.mkdtemp(prefix="makewhole-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        limit = _SMALL + _MOST_TIMES * path.stat().st_size
-        unpacked, size = Path(folder) / "unpacked", 0
+        unpacked = Path(folder) / "unpacked"
         try:
-            with gzip.open(path) as packed, unpacked.open("wb") as file:
-                while piece := packed.read(1 << 20):
-                    size += len(piece)
-                    if size > limit:
-                        raise ValueError(
-                            f"FILE {str(path)!r} must not unpack to more than {limit / 1e6:,.0f} MB, "
-                            f"{_MOST_TIMES} times its size; if it is meant to, unpack it first (gunzip)"
-                        )
-                    file.write(piece)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise _unreadable(path, error) from None
+            with unpacked.open("wb") as file:
+                file.writelines(unpacking.pieces(path))
+        except ValueError as error:
+            raise ValueError(f"FILE {error}") from None
         return unpacked
 
     def scan(self, numbers: list[str], texts: list[str]) -> Any:

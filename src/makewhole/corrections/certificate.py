@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from makewhole import arguments
 
 
 class Terms(NamedTuple):
@@ -17,6 +19,19 @@ class Terms(NamedTuple):
     c_range: tuple[float, float] = (0.0, 0.0)
     sound: bool = False
     one_sided: bool = False
+
+
+# |ĉ| is at most this; far beyond it, what is learned would be lost in rounding.
+WIDEST = 100.0
+
+
+def read_terms(max_stake: Any, c_range: Any, *, sound: bool, one_sided: bool) -> Terms:
+    """Return the terms of a forecaster or a backtest; a ValueError for numbers that neither can have."""
+    cap = arguments.within("max_stake", max_stake, 1e-100, 1e100)
+    low, high = arguments.interval("c_range", c_range)
+    for end in (low, high):
+        arguments.within("c_range", end, -WIDEST, WIDEST)
+    return Terms(cap, (low, high), sound, one_sided)
 
 
 @dataclass(frozen=True, slots=True)

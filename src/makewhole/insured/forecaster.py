@@ -14,6 +14,7 @@ import numpy as np
 
 from makewhole import arguments, saving
 from makewhole.corrections import BookCorrection, Certificate, Correction, StandardRegret, Terms, for_book
+from makewhole.corrections.certificate import read_terms
 from makewhole.corrections.names import Name
 from makewhole.decisions import Forecast
 from makewhole.forecasters import adapt, ask
@@ -167,11 +168,8 @@ class InsuredForecaster:
             raise ValueError(f"mode must be 'exact' or 'sound'; got {mode!r}")
         if capital is not None and mode == "exact" and not one_sided:
             raise ValueError("capital can be guarded in sound mode only, or one-sided; got mode='exact'")
-        self.max_stake = arguments.within("max_stake", max_stake, 1e-100, 1e100)
-        self.c_range = arguments.interval("c_range", c_range)
-        for end in self.c_range:  # far beyond, rounding would eat what is learned
-            arguments.within("c_range", end, -100.0, 100.0)
-        self.one_sided = bool(one_sided)
+        terms = read_terms(max_stake, c_range, sound=mode == "sound", one_sided=bool(one_sided))
+        self.max_stake, self.c_range, _, self.one_sided = terms
         self.classes = (
             None if classes is None else arguments.whole("classes", classes, least=2, most=_MOST_CLASSES)
         )
@@ -182,7 +180,6 @@ class InsuredForecaster:
             raise ValueError(f"capital must be at least a millionth of max_stake; got {capital!r}")
         self.base = None if base is None else adapt(base, self.classes)
         rule = for_book(copy.deepcopy(correction) if correction is not None else StandardRegret(rate=0.1))
-        terms = Terms(self.max_stake, self.c_range, mode == "sound", self.one_sided)
         self._begin(terms, [rule.in_mode(terms).begun()] * (self.classes or 1))
 
     def _begin(self, terms: Terms, rules: list[BookCorrection]) -> None:
