@@ -44,6 +44,23 @@ _TEXT = "style='text-align: left; vertical-align: top; padding: 0.15rem 0.8rem 0
 _NUMBER = "style='text-align: right; padding: 0.15rem 0.8rem 0.15rem 0; font-variant-numeric: tabular-nums'"
 
 
+def shown(name: Any) -> str:
+    r"""Return a name from the data as it may be printed: line breaks and control characters are escaped.
+
+    Otherwise a group could be named so that a terminal, or a reader, takes its name for a line of the report.
+
+    Examples
+    --------
+    >>> from makewhole.pages import shown
+    >>> print(shown("JFK"), shown("AA\nverdict: all is well"))
+    JFK AA\nverdict: all is well
+    """
+    text = str(name)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
 class Finding(NamedTuple):
     """A row of a study's table: what was claimed, where, the verdict, and the numbers."""
 

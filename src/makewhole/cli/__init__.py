@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import makewhole as mw
+from makewhole.cli.printing import print_error
 
 _ABOUT = """\
 makewhole helps a forecaster to accept fair bets on its probabilities. Whoever stakes b on a forecast with
@@ -76,7 +77,7 @@ def _run(arguments: argparse.Namespace) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except (ValueError, TypeError, OSError, ModuleNotFoundError) as error:
-        print(f"makewhole: {error}", file=sys.stderr)
+        print_error(error)
         return 1
     return code or 0
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import makewhole as mw
 from makewhole import pages
 from makewhole.cli.files import Table, need
+from makewhole.cli.printing import print_json
 
 
 def add_parser(commands: Any) -> None:
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     numbers += [arguments.weight] if arguments.weight else []
     frame = table.scan(numbers, groups)
     undecided = 0.5 if arguments.undecided is None and len(mu) == 1 else arguments.undecided
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), table.readable():
         warnings.simplefilter("ignore", UserWarning)  # the report's notes say the same
         report = mw.audit(
             frame,
@@ -96,7 +96,10 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if page is not None:  # before anything is printed: `| head` may end the program there
         report.to_html(page, title=f"audit of {arguments.file.name}", pictures=_draw(report))
-    print(json.dumps(report.to_dict(), allow_nan=False) if arguments.json else report)
+    if arguments.json:
+        print_json(report.to_dict())
+    else:
+        print(report)
     if page is not None and not arguments.json:
         print(f"\nwrote {page}")
     return int(arguments.fail_if_unsound and not report.sound)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,9 @@ from typing import Any
 
 import makewhole as mw
 from makewhole.cli.files import Table, need
+from makewhole.cli.printing import print_json
 from makewhole.corrections import REGISTRY
+from makewhole.pages import shown
 
 _BY_NAME = {kind.name: kind for kind in REGISTRY}
 
@@ -190,7 +191,7 @@ def _print_json(results: dict[str, mw.BacktestResult]) -> None:
         found[name] = {f: getattr(result, f) for f in fields}
         if result.groups:
             found[name]["groups"] = {str(group): g._asdict() for group, g in result.groups.items()}
-    print(json.dumps(found))
+    print_json(found)
 
 
 def _print_groups(results: dict[str, mw.BacktestResult], column: str) -> None:
@@ -202,12 +203,17 @@ def _print_groups(results: dict[str, mw.BacktestResult], column: str) -> None:
     most = 20
     first = next(iter(results.values())).groups
     largest = sorted(first, key=lambda group: -first[group].turnover)
-    table = Table(box=box.SIMPLE_HEAD, title=escape(f"total loss by {column}, the largest turnover first"))
-    for name in (escape(column), "forecasts", "turnover", *results):
-        table.add_column(name, justify="left" if name == escape(column) else "right")
+    table = Table(
+        box=box.SIMPLE_HEAD, title=escape(f"total loss by {shown(column)}, the largest turnover first")
+    )
+    table.add_column(escape(shown(column)))
+    for name in ("forecasts", "turnover", *results):
+        table.add_column(name, justify="right")
     for group in largest[:most]:
         lost = [f"{result.groups[group].total_loss:,.4g}" for result in results.values()]
-        table.add_row(escape(str(group)), f"{first[group].rounds:,}", f"{first[group].turnover:,.4g}", *lost)
+        table.add_row(
+            escape(shown(group)), f"{first[group].rounds:,}", f"{first[group].turnover:,.4g}", *lost
+        )
     console = Console()
     console.print(table)
     if len(largest) > most:

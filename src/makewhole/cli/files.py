@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import tempfile
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from narwhals.exceptions import ComputeError
 
 from makewhole import extras, unpacking
 
 # Texts that stand for a missing number.
 _MISSING = ["", "NA", "N/A", "na", "n/a", "nan", "NULL", "null", "None", "none", "-", "?"]
+
+_QUOTE = " (is there a quotation mark without a second one?)"
 
 
 class Table:
@@ -55,7 +61,9 @@ class Table:
                 f"FILE {str(path)!r} must have columns of different names; {name!r} occurs twice"
             )
         if empty:
-            raise ValueError(f"FILE {str(path)!r} has a header and no rows")
+            with source.open("rb") as file:
+                lines = file.read(1 << 20).count(b"\n")
+            raise ValueError(f"FILE {str(path)!r} has a header and no rows{_QUOTE if lines > 1 else ''}")
 
     def _unpacked(self, path: Path) -> Path:
         """Unpack a .gz file into a temporary one, piece by piece: its size is known before it is used."""
@@ -88,16 +96,25 @@ class Table:
 
     def read(self, numbers: list[str], texts: list[str]) -> Any:
         """Return a polars frame of these columns; like `scan`, but read into memory."""
-        try:
+        with self.readable():
             return self.scan(numbers, texts).collect()
-        except self._polars.exceptions.PolarsError as error:
+
+    @contextlib.contextmanager
+    def readable(self) -> Iterator[None]:
+        """Turn errors of reading the file, which may come only when its rows are used, into a ValueError."""
+        try:
+            yield
+        except (self._polars.exceptions.PolarsError, ComputeError) as error:
             raise _unreadable(self.path, error) from None
 
 
 def _unreadable(path: Path, error: Exception) -> ValueError:
-    first_line = str(error).strip().splitlines()[0]
+    text = str(error).strip()
+    first_line = text.splitlines()[0][:200]
     if "more fields" in first_line:
         first_line += " (columns must be separated by ',', and decimals written with '.')"
+    if "malformed" in first_line or text.count('"') % 2:
+        first_line += _QUOTE
     return ValueError(f"FILE {str(path)!r} cannot be read as {path.suffix.lower()[1:]}: {first_line}")
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
 import makewhole as mw
+from makewhole.cli.printing import print_json
 
 
 def add_parser(commands: Any) -> None:
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
     forecast = mw.Forecast(arguments.mu, arguments.c)
     plan = mw.insure(forecast, table, max_stake=arguments.max_stake)
     if arguments.json:
-        print(json.dumps(plan._asdict()))
+        print_json(plan._asdict())
         return
     premium = mw.premium(plan.stake, arguments.mu, arguments.c)
     print(f"action  {plan.action}")

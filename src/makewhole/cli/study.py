@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import threading
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from makewhole import studies
+from makewhole.cli.printing import print_json
 from makewhole.extras import need
 from makewhole.studies.lineup import LINEUP
 
@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> None:
         if not outcome.complete:
             break
     if arguments.json:
-        print(json.dumps({o.name: [c._asdict() for c in o.judged] for o in outcomes}))
+        print_json({o.name: [c._asdict() for c in o.judged] for o in outcomes})
     if not outcomes[-1].complete:
         raise KeyboardInterrupt
 

@@ -1,0 +1,34 @@
+"""Print what a program or a person can read, whatever is in the data."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import Any
+
+from makewhole.pages import shown
+
+# An error that quotes a whole file helps nobody.
+_LONGEST = 700
+
+
+def print_json(value: Any) -> None:
+    """Print JSON that every program can read: a number that is not finite is null."""
+    print(json.dumps(_finite(value), allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def print_error(error: Exception) -> None:
+    """Print an error to stderr: at most some lines of it, and nothing that could steer a terminal."""
+    text = "\n".join(shown(line) for line in str(error).splitlines())
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]} … ({len(text):,} characters)"
+    print(f"makewhole: {text}", file=sys.stderr)
