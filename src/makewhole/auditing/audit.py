@@ -136,8 +136,11 @@ def audit(
     True
     """
     settings = _read_settings(bins, confidence, max_groups, c)
-    opened, groupings = tables.open_frame(frame), read_groupings(groups)
-    by_class = _name_columns(mu, outcome, c, stake, weight)
+    opened = tables.open_frame(frame)
+    groupings = [grouping.in_frame(opened) for grouping in read_groupings(groups)]
+    by_class = _with_others(
+        [columns.in_frame(opened) for columns in _name_columns(mu, outcome, c, stake, weight)]
+    )
     if undecided is not None:
         none = arguments.scalar("undecided", undecided)
         by_class = [replace(columns, undecided=none) for columns in by_class]
@@ -235,10 +238,14 @@ def _name_columns(mu: Any, outcome: Any, c: Any, stake: Any, weight: Any) -> lis
     parts = zip(names, [_read_c(one) for one in widths], stakes, strict=True)
     if not several:
         return [Columns(name, outcome, width, staked, weight) for name, width, staked in parts]
-    by_class = [
+    return [
         Columns(name, outcome, width, staked, weight, len(names), k)
         for k, (name, width, staked) in enumerate(parts)
     ]
+
+
+def _with_others(by_class: list[Columns]) -> list[Columns]:
+    """Return the columns of each class with those that only the other classes need."""
     every = list(dict.fromkeys(n for columns in by_class for n in columns.numeric().values()))
     return [
         replace(columns, others=tuple(n for n in every if n not in columns.numeric().values()))
