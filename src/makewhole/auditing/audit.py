@@ -37,6 +37,7 @@ from makewhole.auditing.sums import Columns, GroupedSums
 _MOST_BINS = (
     1000  # with more there would be a few rows per cell, and the cells of many groups would fill memory
 )
+_UNSEEN_SHOWN = 5  # classes that never happen, in a note
 _SCORES = ("squared", "log_said", "impossible", "log_hit", "impossible_hit")
 
 
@@ -162,6 +163,7 @@ def audit(
     notes = _merged_notes(queried, settings.max_groups)
     for note in notes:
         warnings.warn(note, stacklevel=2)
+    notes += _unseen_notes(sums, by_class)
     if weight is not None:
         notes.append(
             f"{weight} weighs rows and does not count them: the evidence is that of {sums[0].rows:,} rows"
@@ -323,6 +325,19 @@ def _merged_notes(queried: list[list[GroupedSums]], most: int) -> list[str]:
         if result.merged
     ]
     return list(dict.fromkeys(notes))
+
+
+def _unseen_notes(sums: list[ClassSums], by_class: list[Columns]) -> list[str]:
+    """Say which classes never happen: perhaps so, but perhaps the outcomes are not the classes' numbers."""
+    happened = [bool(one.sums["outcome"][0, -1]) for one in sums]
+    unseen = [f"{k} ({frames.shown(one.mu)})" for k, one in enumerate(by_class) if not happened[k]]
+    if len(by_class) == 1 or not unseen:
+        return []
+    listed = ", ".join(unseen[:_UNSEEN_SHOWN]) + (", …" if len(unseen) > _UNSEEN_SHOWN else "")
+    which = f"class {listed} never happens" if len(unseen) == 1 else f"classes {listed} never happen"
+    binary = len(by_class) > 2 and not any(happened[2:])
+    hint = "; it is 0 or 1 only: a binary event? then give one column of mu" if binary else ""
+    return [f"{which}: check that {frames.shown(by_class[0].outcome)} numbers the columns of mu from 0{hint}"]
 
 
 def _backend_of(frame: Any) -> str | None:
