@@ -30,8 +30,9 @@ def divergence(mean: Any, p: Any) -> Floats:
     """The Kullback-Leibler divergence KL(mean ‖ p); infinite where `mean` is impossible under p (0 or 1)."""
     mean, p = np.broadcast_arrays(np.asarray(mean, np.float64), np.asarray(p, np.float64))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        # mean / p may overflow where p is tiny; the difference of logarithms does not, but rounds more.
-        ratio = np.where(p < _TINY, np.log(mean) - np.log(p), np.log(mean / p))
+        ratio = np.log(mean / p)
+        if (p < _TINY).any():  # where mean / p may overflow; this does not, but rounds more and takes longer
+            ratio = np.where(p < _TINY, np.log(mean) - np.log(p), ratio)
         happened = np.where(mean > 0, mean * ratio, 0.0)
         not_happened = np.where(mean < 1, (1 - mean) * np.log((1 - mean) / (1 - p)), 0.0)
     sums: Floats = np.maximum(happened + not_happened, 0.0)
