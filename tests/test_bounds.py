@@ -42,6 +42,18 @@ def test_the_ends_are_where_the_tail_is_the_risk(mean: float, rows: float, risk:
             assert bounds.tail(mean, end, rows) == pytest.approx(risk, rel=1e-3)
 
 
+@pytest.mark.parametrize("mean", [1e-2, 1e-3, 1e-30])
+def test_a_low_end_is_found_however_far_below_the_mean_it_lies(mean: float) -> None:
+    """A light row of twenty happened: the end is near m·e^(−ln(1/risk)/(n·m) − 1), or 0 if no float is."""
+    (low,), _ = bounds.interval(np.array([mean]), np.array([20.0]), 1e-3)
+    expected = mean * math.exp(-math.log(1000) / (20 * mean) - 1)  # KL is m·ln(m/p) − m + p, but for O(m²)
+    assert low == pytest.approx(expected, rel=0.05, abs=0)
+
+
+def test_the_smallest_probability_is_not_taken_for_none() -> None:
+    assert bounds.divergence(0.5, 5e-324) == pytest.approx(0.5 * math.log(0.5) * 2 + 0.5 * 744.44, abs=0.01)
+
+
 def test_an_impossible_mean_is_infinitely_far() -> None:
     assert bounds.divergence(0.5, 0.0) == math.inf
     assert bounds.tail(0.5, 1.0, 10) == 0.0

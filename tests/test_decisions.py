@@ -103,25 +103,77 @@ def test_classes_hedge_every_outcome() -> None:
         assert np.allclose(taken[plan.spread == 0], plan.loss[plan.spread == 0], atol=1e-12)
 
 
-@settings(max_examples=60)
-@given(st.integers(0, 10_000), st.floats(0.05, 3), st.booleans())
-def test_a_capped_hedge_of_classes_is_the_best_there_is(seed: int, cap: float, one_sided: bool) -> None:
-    draw = np.random.default_rng(seed)
-    mu, c, losses = draw.dirichlet(np.ones(4)), draw.uniform(0, 0.2, 4), draw.normal(size=4)
-    plan = mw.insure(mw.Forecast(mu, c, classes=4, one_sided=one_sided), losses[None], max_stake=cap)
-    # minimise t with t >= l_y - g_y + <g, mu> + <p + n, c>, g = p - n, 0 <= p, n <= cap
-    rows = np.hstack([mu + c - np.eye(4), c - mu + np.eye(4), -np.ones((4, 1))])
-    highest = [(0, cap)] * 4 + [(0, 0 if one_sided else cap)] * 4 + [(None, None)]
-    best = linprog([0] * 8 + [1], A_ub=rows, b_ub=-losses, bounds=highest)
-    assert best.success
-    paid = np.array([mw.multiclass.payment(plan.stake, y, mu, c) for y in range(4)])
-    assert np.abs(plan.stake).max() <= cap
-    assert np.max(losses - paid) == pytest.approx(plan.loss, abs=1e-9)
-    assert np.ptp(losses - paid) == pytest.approx(plan.spread, abs=1e-9)
-    full = mw.multiclass.hedge(losses, mu, c)
-    if np.abs(full).max() > cap or one_sided:  # else the full hedge is certain, and taken for that
-        assert plan.loss <= best.fun + 1e-7 or (one_sided and plan.loss <= max(losses))
-    assert plan.loss >= best.fun - 1e-7
+def least_worst_case(losses: Any, forecast: mw.Forecast, cap: float | None) -> float:
+    """The least that the worst case can be, from a solver: −∞ if there is no least.
+
+    It minimises t, where t >= l_y − g_y + <g, μ> + <p + n, c>, g = p − n, and 0 <= p, n <= cap.
+    """
+    k, mu, c = len(losses), np.asarray(forecast.mu), np.asarray(forecast.c)
+    rows = np.hstack([mu + c - np.eye(k), c - mu + np.eye(k), -np.ones((k, 1))])
+    most = [(0, cap)] * k + [(0, 0 if forecast.one_sided else cap)] * k + [(None, None)]
+    best = linprog([0] * (2 * k) + [1], A_ub=rows, b_ub=-np.asarray(losses), bounds=most)
+    assert best.status in (0, 3)
+    return float(best.fun) if best.status == 0 else -np.inf
+
+
+@st.composite
+def class_problems(draw: st.DrawFn) -> tuple[mw.Forecast, Any]:
+    """Three actions, and a forecast of four classes, honest or not: c may exceed μ, μ need not sum to 1."""
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    mu, one_sided = rng.dirichlet(np.ones(4)), draw(st.booleans())
+    simplex = draw(st.booleans())
+    if not simplex:
+        mu = np.clip(mu + rng.uniform(-0.3, 0.3, 4), 0, 1)
+    c = rng.uniform(0, draw(st.sampled_from([0.0, 0.05, 0.2, 1.0])), 4)
+    forecast = mw.Forecast(mu, c, classes=4, one_sided=one_sided, simplex=simplex)
+    losses = rng.integers(-3, 4, (3, 4)) if draw(st.booleans()) else rng.normal(size=(3, 4))
+    return forecast, losses.astype(float)
+
+
+@settings(max_examples=150)
+@given(class_problems(), st.one_of(st.none(), st.floats(0.05, 10)))
+def test_no_action_and_stake_on_classes_has_a_smaller_worst_case(
+    problem: tuple[mw.Forecast, Any], cap: float | None
+) -> None:
+    forecast, losses = problem
+    plan = mw.insure(forecast, losses, max_stake=cap)
+    taken = losses[plan.action]
+    paid = [mw.multiclass.payment(plan.stake, y, forecast.mu, forecast.c, simplex=False) for y in range(4)]
+    assert np.max(taken - paid) == pytest.approx(plan.loss, abs=1e-9)
+    assert np.ptp(taken - paid) == pytest.approx(plan.spread, abs=1e-9)
+    assert np.abs(plan.stake).max() <= (np.ptp(taken) if cap is None else cap)
+    assert not forecast.one_sided or plan.stake.min() >= 0
+    least = min(least_worst_case(row, forecast, cap) for row in losses)
+    assert plan.loss >= least - 1e-7
+    if least > -np.inf:  # else the same stake on every class wins for certain
+        assert plan.loss <= least + 1e-7
+
+
+@given(class_problems(), st.floats(0.05, 10), st.floats(1, 5))
+def test_a_larger_cap_is_never_worse(problem: tuple[mw.Forecast, Any], cap: float, times: float) -> None:
+    forecast, losses = problem
+    small, large, none = (mw.insure(forecast, losses, max_stake=m) for m in (cap, cap * times, None))
+    assert large.loss <= small.loss + 1e-9
+    if min(least_worst_case(row, forecast, None) for row in losses) > -np.inf:
+        assert none.loss <= large.loss + 1e-9
+
+
+def test_a_class_whose_c_exceeds_its_probability_is_not_bet_against() -> None:
+    """To stake −b on it costs b·(c − μ), whatever happens: the hedge (−4, 0, 4) loses 3.2 for certain."""
+    forecast = mw.Forecast(np.full(3, 1 / 3), 0.4, classes=3)
+    plans = [mw.insure(forecast, {"go": (-4.0, 0.0, 4.0)}, max_stake=cap) for cap in (2, 3.9, 4, None)]
+    least = [4 - b + b * (1 / 3 + 0.4) for b in (2, 3.9, 4, 4)]
+    assert [plan.loss for plan in plans] == pytest.approx(least)
+    assert plans[-1].stake.tolist() == [0.0, 0.0, 4.0]
+    assert plans[-1].spread == 4.0
+
+
+def test_a_forecast_rounded_like_a_softmax_is_hedged_and_not_exploited() -> None:
+    mu = np.array([0.3, 0.3, 0.4 - 3e-7])
+    for cap in (None, 50.0):
+        plan = mw.insure(mw.Forecast(mu, 0.0, classes=3), {"go": (0.0, 2.0, 4.0)}, max_stake=cap)
+        assert plan.stake.tolist() == [-2.0, 0.0, 2.0]
+        assert plan.spread == 0.0
 
 
 def test_what_is_left_open_on_classes_is_a_range_not_a_size() -> None:

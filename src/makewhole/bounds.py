@@ -19,15 +19,21 @@ import numpy as np
 
 from makewhole.arguments import Floats
 
-# How often [0, 1] is halved in the search for an end: the last step is below one part in 10¹⁵.
-_HALVINGS = 50
+# How often the floats between two ends are halved until they are neighbours: [0, 1] has fewer than 2⁶².
+_HALVINGS = 62
+
+# Dividing a probability by less than this may overflow.
+_TINY = 1e-300
 
 
 def divergence(mean: Any, p: Any) -> Floats:
     """The Kullback-Leibler divergence KL(mean ‖ p); infinite where `mean` is impossible under p (0 or 1)."""
     mean, p = np.broadcast_arrays(np.asarray(mean, np.float64), np.asarray(p, np.float64))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        happened = np.where(mean > 0, mean * np.log(mean / p), 0.0)
+        ratio = np.log(mean / p)
+        if (p < _TINY).any():  # where mean / p may overflow; this does not, but rounds more and takes longer
+            ratio = np.where(p < _TINY, np.log(mean) - np.log(p), ratio)
+        happened = np.where(mean > 0, mean * ratio, 0.0)
         not_happened = np.where(mean < 1, (1 - mean) * np.log((1 - mean) / (1 - p)), 0.0)
     sums: Floats = np.maximum(happened + not_happened, 0.0)
     return sums
@@ -61,7 +67,9 @@ def weighted_reach(spread: Any, risk: Any) -> Floats:
 def interval(mean: Floats, rows: Floats, risk: Any) -> tuple[Floats, Floats]:
     """The interval (low, high) in which p lies, given that `rows` outcomes average `mean`.
 
-    Each of its two ends is wrong with a chance of at most `risk`. The ends are where `tail` equals `risk`.
+    Each of its two ends is wrong with a chance of at most `risk`. The ends are where `tail` equals `risk`, to
+    the last digit, however close to 0: a few heavy rows can put the lower end many orders of magnitude below
+    `mean`.
 
     Examples
     --------
@@ -74,11 +82,13 @@ def interval(mean: Floats, rows: Floats, risk: Any) -> tuple[Floats, Floats]:
     most = -np.log(risk) / np.maximum(rows, 1e-300)
     ends = []
     for outermost in (0.0, 1.0):
-        outside, inside = np.full(mean.shape, outermost), mean.astype(np.float64)
+        # Floats that are not negative are ordered as their bits are: halving those finds numbers of any size.
+        outside = np.full(mean.shape, outermost).view(np.int64)
+        inside = (mean.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 makes 0 of −0
         for _ in range(_HALVINGS):
-            middle = (outside + inside) / 2
-            fits = divergence(mean, middle) <= most
+            middle = (outside + inside) // 2
+            fits = divergence(mean, middle.view(np.float64)) <= most
             inside, outside = np.where(fits, middle, inside), np.where(fits, outside, middle)
         # Return `outside`, not `inside`: rounding then makes the interval wider, never narrower.
-        ends.append(outside)
+        ends.append(outside.view(np.float64))
     return ends[0], ends[1]

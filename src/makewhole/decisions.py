@@ -19,6 +19,9 @@ from makewhole.arguments import Floats
 
 Rule = Literal["trustful", "cautious", "naive"]
 
+# Total losses that differ by less than this share of the stakes and losses differ by rounding.
+_ROUNDING = 64 * float(np.finfo(np.float64).eps)
+
 
 @dataclass(frozen=True)
 class Forecast:
@@ -135,8 +138,12 @@ def insure(forecast: Forecast, losses: Any, *, max_stake: float | None = None) -
     """Choose the action with the smallest worst-case total loss, bets included, and the stake for it.
 
     The stake is the hedge, which makes the total loss the same for all outcomes, unless `max_stake` or a
-    one-sided forecast does not allow it, or the hedge costs more than it can pay. The total loss then still
-    depends on the outcome: `plan.spread` says by how much.
+    one-sided forecast does not allow it, or another stake has a smaller worst case, as where the hedge costs
+    more than it can pay. The total loss then still depends on the outcome: `plan.spread` says by how much.
+
+    With classes the stake is the best of all that are allowed, so a larger `max_stake` is never worse. A μ
+    that does not sum to 1 may let the same stake on every class win for certain. There is then no best stake
+    without `max_stake`: the one returned is no larger than the losses differ.
 
     Parameters
     ----------
@@ -174,12 +181,12 @@ def insure(forecast: Forecast, losses: Any, *, max_stake: float | None = None) -
     full = _full_hedge(forecast, table, mu, c)
     lowest = 0.0 if forecast.one_sided else -cap
     stakes = np.stack([np.clip(full, lowest, cap), np.zeros_like(full)])
-    if forecast.classes and np.abs(full).max(initial=0.0) > cap:
-        stakes = np.concatenate([stakes, _capped_hedges(table, mu, c, lowest, cap)])
-    totals = _totals(forecast, table, stakes, mu, c)
-    worst = totals.max(axis=-1)
-    # On a tie argmin takes the first, which is the hedge: it has the same worst case, and is certain.
-    use = np.argmin(worst, axis=0)[None]
+    if forecast.classes:
+        stakes = np.concatenate([stakes, _best_stakes(table, mu, c, lowest, cap)])
+    worst = _worst(forecast, table, stakes, mu, c)
+    # On a tie take the first, which is the hedge: it has the same worst case, and is certain.
+    hedged = worst[0] <= worst.min(axis=0) + (_tie(table, stakes, mu) if forecast.classes else 0.0)
+    use = np.where(hedged, 0, np.argmin(worst, axis=0))[None]
     worst = np.take_along_axis(worst, use, axis=0)[0]
     stake = _choose(stakes, use, forecast)
     left = table - stake if forecast.classes else full - stake
@@ -299,7 +306,7 @@ def _full_hedge(forecast: Forecast, table: Floats, mu: Floats, c: Floats) -> Flo
     return np.asarray(multiclass.hedge(table, mu, c, simplex=False))
 
 
-def _capped_hedges(table: Floats, mu: Floats, c: Floats, lowest: float, cap: float) -> Floats:
+def _best_stakes(table: Floats, mu: Floats, c: Floats, lowest: float, cap: float) -> Floats:
     """Return candidate stakes within the cap, on a new first axis; the best possible stake is among them.
 
     To lose at most W before the cost of the bets, class y needs a stake of at least l_y − W. A smaller stake
@@ -307,23 +314,30 @@ def _capped_hedges(table: Floats, mu: Floats, c: Floats, lowest: float, cap: flo
     in W, so the best W is one at which its slope changes. The candidates are the stakes for all such W.
     """
     floors = np.broadcast_to(np.where(mu >= c, lowest, 0.0), table.shape)
-    least = table.max(axis=-1, keepdims=True) - cap
-    bends = np.maximum(np.concatenate([table, table - floors, least], axis=-1), least)
+    bends = table
+    if cap < np.inf:  # else no stake is ever at the cap
+        least = table.max(axis=-1, keepdims=True) - cap
+        bends = np.maximum(np.concatenate([table, table - floors, least], axis=-1), least)
     stakes = np.maximum(table[..., None, :] - bends[..., :, None], floors[..., None, :])
     return np.moveaxis(np.minimum(stakes, cap), -2, 0)
 
 
-def _totals(forecast: Forecast, table: Floats, stakes: Floats, mu: Floats, c: Floats) -> Floats:
-    """Return the total loss for each candidate stake, event, action and outcome."""
-    outcomes = np.arange(table.shape[-1])
-    if forecast.classes:
-        paid = multiclass.payment(
-            stakes[..., None, :], outcomes, mu[..., None, :], c[..., None, :], simplex=False
-        )
-    else:
-        paid = bets.payment(stakes[..., None], outcomes, mu[..., None], c[..., None])
-    totals: Floats = table - paid
-    return totals
+def _tie(table: Floats, stakes: Floats, mu: Floats) -> Floats:
+    """Return how much of a difference between two stakes' losses is rounding: of the sums, and of μ's own."""
+    off = np.abs(mu.sum(axis=-1) - 1)
+    off = np.where(off <= arguments.SUM_TOLERANCE, off, 0.0)
+    staked, lost = np.abs(stakes).max(axis=(0, -1)), np.abs(table).max(axis=-1)
+    tie: Floats = off * staked + _ROUNDING * (staked + lost)
+    return tie
+
+
+def _worst(forecast: Forecast, table: Floats, stakes: Floats, mu: Floats, c: Floats) -> Floats:
+    """Return the largest total loss of all outcomes, for each candidate stake, event and action."""
+    if forecast.classes:  # what a bet costs is the same for every class
+        cost = (stakes * mu + np.abs(stakes) * c).sum(axis=-1)
+        return np.asarray((table - stakes).max(axis=-1) + cost)
+    paid = bets.payment(stakes[..., None], np.arange(2), mu[..., None], c[..., None])
+    return np.asarray((table - paid).max(axis=-1))
 
 
 def _choose(stakes: Floats, use: Any, forecast: Forecast) -> Floats:

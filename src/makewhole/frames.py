@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 BACKENDS = ("polars", "pandas", "pyarrow")
+_RENAMED = (
+    "makewhole: column "  # what a renamed column's name begins with; its own name follows, in hexadecimal
+)
 
 
 def make_frame(columns: Mapping[str, Any], backend: str | None = None) -> Any:
@@ -48,6 +51,61 @@ def open_native(frame: Any) -> Any:
     return wrapped
 
 
+def open_literal(frame: Any) -> Any:
+    """Like `open_native`, with every column under a name that no engine reads as a pattern.
+
+    Polars takes `^k$` for all columns that match, DuckDB and Spark `*` for all columns, Spark `a.b` for a
+    part of the column `a`. Such columns are renamed: `literal` gives their name in the frame returned.
+    """
+    import narwhals as nw
+
+    wrapped = open_native(frame)
+    names = wrapped.collect_schema().names()
+    renamed = {name: literal(wrapped, name) for name in names}
+    changed = {name: new for name, new in renamed.items() if name != new}
+    if not changed:
+        return wrapped
+    native = wrapped.to_native()  # narwhals itself would rename by pattern
+    if wrapped.implementation.is_duckdb():
+        native = native.project(
+            ", ".join(f"{_quoted(old)} AS {_quoted(new)}" for old, new in renamed.items())
+        )
+    elif wrapped.implementation.is_polars():
+        native = native.rename(changed)
+    else:
+        for old, new in changed.items():
+            native = native.withColumnRenamed(old, new)
+    return nw.from_native(native)
+
+
+def literal(frame: Any, name: str) -> str:
+    """Return what a column is called in a narwhals frame from `open_literal`; `shown` gives its own name."""
+    engine = frame.implementation
+    pattern = (
+        (engine.is_polars() and (name == "*" or (name.startswith("^") and name.endswith("$"))))
+        or (engine.is_duckdb() and name == "*")
+        or (engine.is_spark_like() and (name == "*" or "." in name or "`" in name))
+    )
+    return _RENAMED + name.encode().hex() if pattern else name
+
+
+def shown(name: Any) -> Any:
+    """Return a column's own name, to be shown to people."""
+    if isinstance(name, str) and name.startswith(_RENAMED):
+        return bytes.fromhex(name.removeprefix(_RENAMED)).decode()
+    return name
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def list_columns(names: list[Any]) -> str:
+    """Return the names of the first columns of a frame, for messages."""
+    listed = ", ".join(str(shown(name)) for name in names[:20]) + (", …" if len(names) > 20 else "")
+    return listed or "none"
+
+
 def read_columns(frame: Any, columns: Mapping[str, str]) -> Any:
     """Return these columns as one narwhals frame in memory.
 
@@ -57,13 +115,15 @@ def read_columns(frame: Any, columns: Mapping[str, str]) -> Any:
     """
     import narwhals as nw
 
-    wrapped = open_native(frame)
+    wrapped = open_literal(frame)
     present = wrapped.collect_schema().names()
-    for argument, column in columns.items():
+    named = {argument: literal(wrapped, column) for argument, column in columns.items()}
+    for argument, column in named.items():
         if column not in present:
-            shown = ", ".join(map(str, present[:20])) + (", …" if len(present) > 20 else "")
-            raise ValueError(f"{argument}={column!r} is not a column; the frame has: {shown or 'none'}")
-    chosen = wrapped.select(**{argument: nw.col(column) for argument, column in columns.items()})
+            raise ValueError(
+                f"{argument}={shown(column)!r} is not a column; the frame has: {list_columns(present)}"
+            )
+    chosen = wrapped.select(**{argument: nw.col(column) for argument, column in named.items()})
     return chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
 
 

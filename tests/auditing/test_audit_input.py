@@ -132,3 +132,23 @@ def test_decimals_and_record_batches_are_read() -> None:
     assert mw.audit(prices, stake="b").staked == pytest.approx(3.5)
     with pytest.raises(TypeError, match=r"frame must be a dataframe .* got a RecordBatch of shape"):
         mw.audit(pa.record_batch({"mu": [0.5], "y": [1]}))
+
+
+def test_a_class_that_never_happens_is_said_with_the_likely_mistake() -> None:
+    draw = np.random.default_rng(0)
+    table = pd.DataFrame(draw.dirichlet([2, 2, 2], 400), columns=["a", "b", "c"])
+    table["y"] = (draw.uniform(size=400) < table["b"]).astype(int)  # of a binary event
+    report = mw.audit(table, mu=["a", "b", "c"])
+    assert report.notes == (
+        "class 2 (c) never happens: check that y numbers the columns of mu from 0; "
+        "it is 0 or 1 only: a binary event? then give one column of mu",
+    )
+    assert f"note: {report.notes[0]}" in str(report)
+    assert "class 2 (c) never happens" in report._repr_html_()
+    from_one = mw.audit(table.assign(y=2, w=1e-100), mu=["a", "b", "c"], weight="w")
+    never = "classes 0 (a), 1 (b) never happen: check that y numbers the columns of mu from 0"
+    assert from_one.notes[0] == never
+    many = pd.DataFrame(np.full((3, 9), 1 / 9), columns=list("abcdefghi")).assign(y=8)
+    assert "4 (e), … never happen" in mw.audit(many, mu=list("abcdefghi")).notes[0]
+    assert mw.audit(table.assign(y=np.arange(400) % 3), mu=["a", "b", "c"]).notes == ()
+    assert mw.audit(table.assign(y=0), mu="a").notes == ()  # a binary event may well never happen

@@ -200,6 +200,33 @@ def test_the_largest_groups_come_first_and_the_rest_are_one(most: int) -> None:
         assert others.outcome == pytest.approx(sum(sizes[n] * happened[n] for n in rest) / others.rows)
 
 
+def test_a_group_that_is_named_like_the_others_does_not_vanish() -> None:
+    names = ["(2 others)"] * 40 + ["(2 others, merged)"] * 30 + ["a"] * 2 + ["b"]
+    table = pd.DataFrame({"g": names, "mu": 0.5, "y": [1] * 60 + [0] * 13})
+    with pytest.warns(UserWarning, match="g has 4 groups: the 2 largest"):
+        report = mw.audit(table, groups="g", max_groups=2, bins=1)
+    rows = {"(2 others)": 40, "(2 others, merged)": 30, "(2 others, merged, merged)": 3}
+    assert {name: group.rows for name, group in report.groups["g"].items()} == rows
+    totals = dict(zip(report.table["value"], report.table["rows"].tolist(), strict=True))
+    assert totals == {"": 73} | rows
+    for shown in (str(report), report._repr_html_()):
+        assert all(name[:24] in shown for name in rows)
+    assert report.to_dict()["groups"]["g"].keys() == rows.keys()
+
+
+def test_labels_that_read_alike_are_different_groups() -> None:
+    values = pd.Series([1, "1", None, "(missing)", "'1'"] * 4, dtype=object)
+    table = pd.DataFrame({"g": values, "mu": 0.5, "y": 1})
+    groups = mw.audit(table, groups="g", bins=1).groups["g"]
+    assert {name: group.rows for name, group in groups.items()} == {
+        "1": 4,
+        "\"'1'\"": 4,  # the text 1: its quotes are those of another text
+        "'1'": 4,
+        "(missing)": 4,
+        "'(missing)'": 4,
+    }
+
+
 def test_arrays_are_audited_as_their_frame_would_be() -> None:
     table = classes_table(200)
     groups = {"g": table["g"].to_numpy()}

@@ -211,3 +211,70 @@ def test_every_engine_refuses_the_same(
 ) -> None:
     with pytest.raises(error, match=message):
         mw.audit(opened(engine), **options)
+
+
+# --- names that an engine reads as a pattern --------------------------------------------------------------
+
+ODD = {"p": "^k$", "y": "*", "w": "a.b", "g": "`g`", "q0": "^q.*$"}
+
+
+def odd_names(rows: int = 300) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A table with plain names, and one with odd names and with columns that they match, taken for others."""
+    draw = np.random.default_rng(3)
+    p = draw.uniform(size=rows)
+    plain = pd.DataFrame({"p": p, "y": (draw.uniform(size=rows) < p).astype(float), "w": p + 0.5})
+    plain["g"], plain["q0"], plain["q1"] = draw.choice(["a", "b"], rows), p, 1 - p
+    odd = pd.DataFrame({"k": 1 - p, "g": draw.choice(["x", "y"], rows), "q1": 1 - p})
+    return plain, odd.assign(**{ODD[name]: plain[name] for name in ODD})
+
+
+@pytest.mark.parametrize("engine", ["pandas", *ENGINES])
+@pytest.mark.parametrize(
+    ("plain", "odd"),
+    [
+        (dict(mu="p", outcome="y"), dict(mu="^k$", outcome="*")),
+        (
+            dict(mu="p", outcome="y", weight="w", groups={"who": "g"}),
+            dict(mu="^k$", outcome="*", weight="a.b", groups={"who": "`g`"}),
+        ),
+        (dict(mu=["q0", "q1"], outcome="y"), dict(mu=["^q.*$", "q1"], outcome="*")),
+    ],
+    ids=["plain", "weight and groups", "classes"],
+)
+def test_a_columns_name_is_never_a_pattern(
+    engine: str, plain: Any, odd: Any, request: pytest.FixtureRequest
+) -> None:
+    expected, table = odd_names()
+    if engine == "dask":
+        import dask.dataframe as dd
+
+        frame: Any = dd.from_pandas(table, npartitions=2)  # type: ignore[no-untyped-call]  # Dask is not typed
+    elif engine == "spark":
+        frame = request.getfixturevalue("spark").createDataFrame(table)
+    else:
+        makers: dict[str, Callable[[Any], Any]] = {
+            "pandas": lambda t: t,
+            "polars": pl.from_pandas,
+            "polars lazy": lambda t: pl.from_pandas(t).lazy(),
+            "pyarrow": pa.Table.from_pandas,
+            "duckdb": duckdb.from_df,
+        }
+        frame = makers[engine](table)
+    found, right = mw.audit(frame, **odd).to_dict(), mw.audit(expected, **plain).to_dict()
+    found.pop("missing"), right.pop("missing")
+    found.pop("notes"), right.pop("notes")
+    same(found, right)
+    if "weight" not in odd:
+        wrong = f"mu={'a.b'!r} must lie in"
+        with pytest.raises(ValueError, match=wrong):  # its own name is shown
+            mw.audit(frame, mu="a.b", outcome="*")
+        with pytest.raises(
+            ValueError, match=r"mu='nowhere' is not a column; the frame has: .*\^k\$, \*, a\.b"
+        ):
+            mw.audit(frame, mu="nowhere", outcome="*")
+
+
+def test_rows_without_a_number_are_counted_under_the_columns_own_name() -> None:
+    table = pl.from_pandas(odd_names()[1]).with_columns(pl.when(pl.col("k") < 0.9).then("k").alias("^k$"))
+    report = mw.audit(table, mu="^k$", outcome="*")
+    assert report.missing == {"^k$": table.filter(pl.col("k") >= 0.9).height, "*": 0}

@@ -92,3 +92,17 @@ def test_a_fragment_escapes_everything() -> None:
     assert not re.search(r"<\d", html)
     assert "<table" not in pages.fragment("empty", [])
     Nesting(html)
+
+
+@pytest.mark.parametrize("shift", [0.0, -0.4])
+def test_every_verdict_says_what_it_assumes(shift: float, tmp_path: Path) -> None:
+    """Where the p-value is read: in the printed report, the page and the notebook, before any table."""
+    report = mw.audit(table_of(1000, 0, shift), groups="g")
+    assert report.sound == (shift == 0.0)
+    report.to_html(tmp_path / "report.html")
+    for shown in (str(report), (tmp_path / "report.html").read_text(), report._repr_html_()):
+        assert re.search(
+            r"All bets together: p-value .*\s*.*Assumed: independent rows, and a model that learned from "
+            r"none of these outcomes \(online learners do\)\.[\s\S]*largest gap",
+            shown,
+        )

@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import rel_entr
 
@@ -128,6 +130,50 @@ def test_weights_may_be_as_small_or_as_large_as_is_said_and_no_smaller_or_larger
     beyond = weight * (10.0 if weight > 1 else 0.1)
     with pytest.raises(ValueError, match=r"weight='w' must be 0, or lie in \[1e-100, 1e\+100\]"):
         mw.audit(table.assign(w=beyond), weight="w")
+
+
+# --- the verdict, the p-values and the smallest c agree ---------------------------------------------------
+
+# μ, y, weight and group of one row; the exponent of the weight goes to the ends of what is accepted.
+extreme_rows = st.lists(
+    st.tuples(
+        st.one_of(st.sampled_from([0.0, 1.0, 1e-300, 1e-150, 1e-20, 1e-3, 1 - 1e-12]), st.floats(0, 1)),
+        st.integers(0, 1),
+        st.one_of(st.sampled_from([1e-100, 1e-20, 1.0, 1e100]), st.floats(-100, 100).map(lambda e: 10.0**e)),
+        st.sampled_from("ab"),
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+@settings(max_examples=40)
+@given(
+    extreme_rows,
+    st.integers(1, 4),
+    st.sampled_from([0.0, 0.05, 0.4]),
+    st.sampled_from([0.5, 0.95, 0.999, 1 - 1e-12]),
+)
+@example([(0.0, 0, 1e10, "a"), (0.0, 1, 1.0, "a")], 1, 0.0, 0.95)  # said impossible, and a light row happened
+@example([(0.0, 0, 1e100, "a"), (0.0, 1, 1e-100, "b")], 1, 0.0, 0.95)
+@example([(0.0, 0, 1.0, "a")] * 20 + [(0.0, 1, 1.0, "a")], 1, 0.0, 1 - 1e-14)
+@example([(1e-300, 0, 1e100, "a"), (1e-300, 1, 1e92, "a")], 1, 0.0, 0.95)
+def test_verdict_p_value_and_smallest_c_agree_whatever_the_weights(
+    rows: list[Any], bins: int, c: float, confidence: float
+) -> None:
+    frame = pl.DataFrame(rows, schema=["mu", "y", "w", "g"], orient="row")
+    options: dict[str, Any] = dict(weight="w", groups="g", bins=bins, confidence=confidence)
+    report = mw.audit(frame, c=c, **options)
+    cells, level = report.table, 1 - confidence
+    refuted = cells["p_value"] <= level
+    np.testing.assert_array_equal(cells["smallest_c"] > c, refuted)
+    np.testing.assert_array_equal(cells["wins_low"] > 0, refuted)
+    assert (cells["c"] == c).all()
+    for value, found in report.groups["g"].items():
+        mine = [k for k, name in enumerate(cells["value"]) if name == value]
+        assert (found.smallest_c > c) == (found.p_value <= level) == refuted[mine].any()
+    assert (report.smallest_c > c) == (report.p_value <= level) == (not report.sound) == refuted.any()
+    assert mw.audit(frame, c=min(1.0, max(c, report.smallest_c)), **options).sound
 
 
 # --- how often bounds miss --------------------------------------------------------------------------------

@@ -71,6 +71,18 @@ def test_stakes_weights_classes_and_a_column_of_c(tmp_path: Path, good: Path, ca
     assert page.read_text().count("data:image/png;base64,") == 4
 
 
+def test_a_columns_name_is_no_pattern(tmp_path: Path, capsys: Any) -> None:
+    path, table = tmp_path / "odd.csv", table_of(500, 0)
+    odd = {"^k$": table["mu"], "k": 0.5, "*": table["y"], "^g$": table["g"], "g": "all"}
+    pd.DataFrame(odd).to_csv(path, index=False)
+    assert main(["audit", str(path), "--mu", "^k$", "--outcome", "*", "--by", "^g$", "--json"]) == 0
+    said, right = json.loads(capsys.readouterr().out), mw.audit(table, groups="g")
+    assert said["scores"]["brier"] == pytest.approx(right.brier)
+    assert {name: found["rows"] for name, found in said["groups"]["^g$"].items()} == {
+        name: found.rows for name, found in right.groups["g"].items()
+    }
+
+
 def test_a_tie_is_left_out_and_said(tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "games.csv"
     table = table_of(300, 1).astype({"y": float})

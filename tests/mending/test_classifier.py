@@ -279,3 +279,47 @@ def test_labels_do_not_depend_on_how_wide_a_float_is() -> None:
     np.testing.assert_allclose(
         fitted.predict_proba(array.astype("f4")), fitted.predict_proba(array), atol=1e-4
     )
+
+
+def test_a_number_and_its_digits_are_different_groups() -> None:
+    X, y = people(6000, 2)
+    mixed = X.assign(g=X["g"].map({"a": 1, "b": "1", "c": "c"}).astype(object))
+    fitted, apart = (
+        mw.SoundClassifier(OnlyX(), groups="g", random_state=0).fit(frame, y) for frame in (mixed, X)
+    )
+    assert set(fitted.c_by_group_["g"]) == {"1", "'1'", "c"}
+    np.testing.assert_array_equal(fitted.predict_proba(mixed), apart.predict_proba(X))
+    np.testing.assert_array_equal(fitted.predict_interval(mixed), apart.predict_interval(X))
+    for value in (1, "1"):  # also where the other is not there to be told apart from
+        mine = (mixed["g"] == value).to_numpy()
+        alone = fitted.predict_interval(mixed[mine])
+        np.testing.assert_array_equal(alone, fitted.predict_interval(mixed)[mine])
+
+
+def test_a_column_by_number_and_one_by_name_are_different_groupings() -> None:
+    X, y = people(3000, 2)
+    frame = pd.DataFrame({"1": X["x"] > 0, "g": X["g"], "x": X["x"]})
+    fitted = mw.SoundClassifier(OnlyX(), groups=[1, "1"], random_state=0).fit(frame, y)
+    assert {name: set(found) for name, found in fitted.c_by_group_.items()} == {
+        "1": {"a", "b", "c"},
+        "'1'": {"True", "False"},
+    }
+    assert fitted.predict_interval(frame).shape == (3000, 2)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("later", "got"), [("other", "got 'other'"), (None, "got no 'g'")], ids=["another name", "none"]
+)
+def test_a_function_that_names_other_groups_later_is_told(method: Any, later: str | None, got: str) -> None:
+    X, y = people(1500, 5)
+    names = ["g"]
+    model = mw.SoundClassifier(
+        OnlyX(), groups=lambda X: dict.fromkeys(names, X["g"]), method=method, random_state=0
+    ).fit(X, y)
+    names[:] = [] if later is None else ["g", later]
+    for ask in (model.predict, model.predict_proba, model.predict_interval):
+        with pytest.raises(ValueError, match=rf"groups must give the names .* for fit, 'g'; {got} \(return"):
+            ask(X)
+    names[:] = ["g", "new"]
+    assert set(model.fit(X, y).c_by_group_) == {"g", "new"}  # fitted again, it learns the new names

@@ -37,6 +37,7 @@ from makewhole.auditing.sums import Columns, GroupedSums
 _MOST_BINS = (
     1000  # with more there would be a few rows per cell, and the cells of many groups would fill memory
 )
+_UNSEEN_SHOWN = 5  # classes that never happen, in a note
 _SCORES = ("squared", "log_said", "impossible", "log_hit", "impossible_hit")
 
 
@@ -136,8 +137,11 @@ def audit(
     True
     """
     settings = _read_settings(bins, confidence, max_groups, c)
-    opened, groupings = tables.open_frame(frame), read_groupings(groups)
-    by_class = _name_columns(mu, outcome, c, stake, weight)
+    opened = tables.open_frame(frame)
+    groupings = [grouping.in_frame(opened) for grouping in read_groupings(groups)]
+    by_class = _with_others(
+        [columns.in_frame(opened) for columns in _name_columns(mu, outcome, c, stake, weight)]
+    )
     if undecided is not None:
         none = arguments.scalar("undecided", undecided)
         by_class = [replace(columns, undecided=none) for columns in by_class]
@@ -159,6 +163,7 @@ def audit(
     notes = _merged_notes(queried, settings.max_groups)
     for note in notes:
         warnings.warn(note, stacklevel=2)
+    notes += _unseen_notes(sums, by_class)
     if weight is not None:
         notes.append(
             f"{weight} weighs rows and does not count them: the evidence is that of {sums[0].rows:,} rows"
@@ -235,10 +240,14 @@ def _name_columns(mu: Any, outcome: Any, c: Any, stake: Any, weight: Any) -> lis
     parts = zip(names, [_read_c(one) for one in widths], stakes, strict=True)
     if not several:
         return [Columns(name, outcome, width, staked, weight) for name, width, staked in parts]
-    by_class = [
+    return [
         Columns(name, outcome, width, staked, weight, len(names), k)
         for k, (name, width, staked) in enumerate(parts)
     ]
+
+
+def _with_others(by_class: list[Columns]) -> list[Columns]:
+    """Return the columns of each class with those that only the other classes need."""
     every = list(dict.fromkeys(n for columns in by_class for n in columns.numeric().values()))
     return [
         replace(columns, others=tuple(n for n in every if n not in columns.numeric().values()))
@@ -316,6 +325,19 @@ def _merged_notes(queried: list[list[GroupedSums]], most: int) -> list[str]:
         if result.merged
     ]
     return list(dict.fromkeys(notes))
+
+
+def _unseen_notes(sums: list[ClassSums], by_class: list[Columns]) -> list[str]:
+    """Say which classes never happen: perhaps so, but perhaps the outcomes are not the classes' numbers."""
+    happened = [bool(one.sums["outcome"][0, -1]) for one in sums]
+    unseen = [f"{k} ({frames.shown(one.mu)})" for k, one in enumerate(by_class) if not happened[k]]
+    if len(by_class) == 1 or not unseen:
+        return []
+    listed = ", ".join(unseen[:_UNSEEN_SHOWN]) + (", …" if len(unseen) > _UNSEEN_SHOWN else "")
+    which = f"class {listed} never happens" if len(unseen) == 1 else f"classes {listed} never happen"
+    binary = len(by_class) > 2 and not any(happened[2:])
+    hint = "; it is 0 or 1 only: a binary event? then give one column of mu" if binary else ""
+    return [f"{which}: check that {frames.shown(by_class[0].outcome)} numbers the columns of mu from 0{hint}"]
 
 
 def _backend_of(frame: Any) -> str | None:

@@ -22,6 +22,8 @@ from makewhole.auditing.sums import Columns
 # Weights whose mean is this close to the largest are equal but for rounding.
 _EQUAL = 1e-9
 
+_ABOVE_0 = np.nextafter(0.0, 1.0)  # the smallest win there is
+
 
 @dataclass
 class ClassSums:
@@ -82,9 +84,9 @@ def compute_means(by_class: Sequence[ClassSums], columns: Sequence[Columns]) -> 
     full = rows > 0
     weight = _stack(by_class, "weight") if columns[0].weight else rows
     per = np.where(full, weight, 1.0)
-    c = [
-        sums.sums["c"] if isinstance(one.c, str) else one.c * w
-        for sums, one, w in zip(by_class, columns, weight, strict=True)
+    c = [  # a number stays as it is: times the weight and divided by it, it would be rounded
+        sums.sums["c"] / w if isinstance(one.c, str) else np.where(sums.sums["one"] > 0, one.c, 0.0)
+        for sums, one, w in zip(by_class, columns, per, strict=True)
     ]
     share, spread = np.ones(rows.shape), None
     if columns[0].weight:
@@ -97,7 +99,7 @@ def compute_means(by_class: Sequence[ClassSums], columns: Sequence[Columns]) -> 
         weight=weight,
         mu=_stack(by_class, "mu") / per,
         outcome=_stack(by_class, "outcome") / per,
-        c=np.stack(c) / per,
+        c=np.stack(c),
         share=share,
         spread=spread,
     )
@@ -172,8 +174,9 @@ class Cells:
     """Every cell of every class: its means, the bounds on its gap, its p-value, and the money staked there.
 
     The arrays are [class, group, bin], the last bin being all of them. `groups` are the groups in their
-    order, `classes` how many classes there are (None for a binary event). `staked` and `won` are None without
-    stakes.
+    order, `classes` how many classes there are (None for a binary event). `refuted` says which cells have a
+    p-value of at most 1 − confidence; the sure wins and the smallest c follow it, so that rounding cannot set
+    them at odds. `staked` and `won` are None without stakes.
     """
 
     groups: list[Group]
@@ -181,6 +184,7 @@ class Cells:
     means: Means
     gaps: GapBounds
     p_value: Floats
+    refuted: Any
     staked: Floats | None
     won: Floats | None
 
@@ -188,12 +192,14 @@ class Cells:
     def from_sums(cls, by_class: Sequence[ClassSums], columns: Sequence[Columns], confidence: float) -> Self:
         """Compute all statistics from the sums."""
         means = compute_means(by_class, columns)
+        p_value = compute_p_values(means)
         return cls(
             groups=by_class[0].groups,
             classes=columns[0].classes,
             means=means,
             gaps=bound_gaps(means, confidence),
-            p_value=compute_p_values(means),
+            p_value=p_value,
+            refuted=means.full & (p_value <= 1 - confidence),
             staked=_stack(by_class, "staked") if columns[0].stake else None,
             won=_stack(by_class, "won") if columns[0].stake else None,
         )
@@ -207,14 +213,25 @@ class Cells:
     def wins(self) -> Wins:
         """What each cell's bet wins: |gap| − c, as measured, at least and at most."""
         gap, (low, high), c = self.means.gap, self.gaps, self.means.c
-        return Wins(np.abs(gap) - c, np.maximum(low, -high) - c, np.maximum(high, -low) - c)
+        sure = np.maximum(low, -high) - c
+        sure = np.where(self.refuted, np.maximum(sure, _ABOVE_0), np.minimum(sure, 0.0))
+        return Wins(np.abs(gap) - c, sure, np.maximum(high, -low) - c)
 
     @property
     def smallest_c(self) -> Floats:
-        """The smallest c that each cell does not refute: how far its bounds on the gap keep away from 0."""
-        needed = np.maximum(self.gaps.low, -self.gaps.high)
-        # Slightly more than the bound, so that an audit with this c is not refuted by rounding.
-        return np.where(self.means.full & (needed > 0), needed * (1 + 1e-9) + 1e-12, 0.0)
+        """The smallest c that each cell does not refute: how far its bounds on the gap keep away from 0.
+
+        It is more than the cell's own c exactly where the cell is refuted.
+        """
+        needed, c = np.maximum(self.gaps.low, -self.gaps.high), self.means.c
+        needed = np.where(self.means.full & (needed > 0), _little_more(needed), 0.0)
+        smallest: Floats = np.where(self.refuted, np.maximum(needed, _little_more(c)), np.minimum(needed, c))
+        return smallest
+
+
+def _little_more(c: Floats) -> Floats:
+    """Return slightly more than a bound, so that an audit with this c is not refuted by rounding."""
+    return c * (1 + 1e-9) + 1e-12
 
 
 class GroupWins(NamedTuple):

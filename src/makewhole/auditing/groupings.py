@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from makewhole import frames
 from makewhole.auditing.describing import describe
 
 _EXPECTED = "groups must be names of columns, or a mapping from names to columns and predicates"
@@ -21,6 +22,10 @@ class Grouping:
     name: str
     column: str | None = None
     predicate: Any = None
+
+    def in_frame(self, frame: Any) -> Grouping:
+        """The same grouping, with what its column is called in a frame from `frames.open_literal`."""
+        return self if self.column is None else replace(self, column=frames.literal(frame, self.column))
 
 
 class Group(NamedTuple):

@@ -14,6 +14,11 @@ from makewhole.auditing.page import render_audit, render_fragment
 
 _SHOWN = 10  # groups of a column that are printed
 
+# What the p-values and bounds rest on, in every verdict.
+_ASSUMED = (
+    "Assumed: independent rows, and a model that learned from none of these outcomes (online learners do)."
+)
+
 
 class Bounded(NamedTuple):
     """A number as measured, and the bounds between which its true value lies."""
@@ -278,7 +283,7 @@ class AuditReport:
             share = f" ({self.won / self.staked:.2%} of what they staked)" if self.staked else ""
             verb = "won" if self.won >= 0 else "lost"
             lines.append(f"Those who staked here {verb} {abs(self.won):,.6g} on {self.staked:,.6g}{share}.")
-        return lines
+        return [*lines, _ASSUMED]
 
     def _scores(self) -> list[str]:
         s = self.scores

@@ -15,16 +15,16 @@ import functools
 import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from makewhole.arguments import SUM_TOLERANCE, Floats
 from makewhole.auditing.describing import describe
 from makewhole.auditing.groupings import Grouping
-from makewhole.frames import open_native
+from makewhole.frames import list_columns, literal, open_literal, shown
 
 # How many predicates share one query. Together they have at most 2⁶ combinations, each with cells of its own.
 _PREDICATES_PER_QUERY = 6
@@ -59,6 +59,11 @@ class Columns:
         named["weight"] = self.weight
         return {argument: column for argument, column in named.items() if isinstance(column, str)}
 
+    def in_frame(self, frame: Any) -> Columns:
+        """The same columns, by what they are called in a frame from `open_frame`."""
+        renamed: dict[str, Any] = {part: literal(frame, name) for part, name in self.numeric().items()}
+        return replace(self, **renamed)
+
 
 @dataclass
 class GroupedSums:
@@ -77,7 +82,7 @@ class GroupedSums:
 
 
 def open_frame(frame: Any) -> Any:
-    """Return the frame as narwhals wraps it.
+    """Return the frame as narwhals wraps it, with columns whose names are patterns to its engine renamed.
 
     Raises
     ------
@@ -89,7 +94,7 @@ def open_frame(frame: Any) -> Any:
     if hasattr(frame, "unify_dictionaries"):  # pyarrow's chunks may number their text differently
         frame = frame.unify_dictionaries()
     try:
-        return open_native(frame)
+        return open_literal(frame)
     except TypeError:
         raise TypeError(
             "frame must be a dataframe (pandas, polars, pyarrow, DuckDB, Dask or Spark); got "
@@ -120,21 +125,22 @@ def check_columns(frame: Any, numeric: Mapping[str, str], others: Iterable[str])
     import narwhals as nw
 
     schema = frame.collect_schema()
-    shown = ", ".join(map(str, schema.names()[:20])) + (", …" if len(schema) > 20 else "")
     for argument, column in [*numeric.items(), *(("groups", column) for column in others)]:
         if column not in schema:
-            raise ValueError(f"{argument}={column!r} is not a column; the frame has: {shown or 'none'}")
+            present = list_columns(schema.names())
+            raise ValueError(f"{argument}={shown(column)!r} is not a column; the frame has: {present}")
     for argument, column in numeric.items():
         if not (schema[column].is_numeric() or schema[column] == nw.Boolean or _holds_numbers(frame, column)):
             example = _first(frame.select(nw.col(column)))
             if example is None:  # all its values are missing, or it has none
                 continue
-            shown = f", as in {example!r}"
+            hint = ""
             if argument == "outcome":
-                shown += " (map it to 0 and 1 first)"
+                hint = " (map it to 0 and 1 first)"
             elif isinstance(example, str) and example.strip().endswith("%"):
-                shown += " (a percentage? make it a number and divide by 100)"
-            raise TypeError(f"{argument}={column!r} must be a column of numbers; got {schema[column]}{shown}")
+                hint = " (a percentage? make it a number and divide by 100)"
+            got = f"{schema[column]}, as in {example!r}{hint}"
+            raise TypeError(f"{argument}={shown(column)!r} must be a column of numbers; got {got}")
 
 
 def _holds_numbers(frame: Any, column: str) -> bool:
@@ -190,16 +196,16 @@ def count_gaps(frame: Any, columns: Columns) -> dict[str, int]:
     others = {f"other {k}": name for k, name in enumerate(columns.others)}
     rules = {column: _gap(argument) for argument, column in {**columns.numeric(), **others}.items()}
     if columns.undecided is not None:
-        rules[f"a decided {columns.outcome}"] = nw.col("outcome") == columns.undecided
+        rules[f"a decided {shown(columns.outcome)}"] = nw.col("outcome") == columns.undecided
     if columns.weight is not None:
-        rules[f"a positive {columns.weight}"] = nw.col("weight") == 0
+        rules[f"a positive {shown(columns.weight)}"] = nw.col("weight") == 0
     extra = [nw.col(column).cast(nw.Float64).alias(alias) for alias, column in others.items()]
     frame = frame.select(*_numbers(columns), *extra)
     flags = [
         nw.when(r).then(nw.lit(1)).otherwise(nw.lit(0)).alias(f"n{k}") for k, r in enumerate(rules.values())
     ]
     counts = _collect(frame.select(*flags).select(*(nw.col(f"n{k}").sum() for k in range(len(rules)))))
-    return {name: int(counts[f"n{k}"].to_list()[0]) for k, name in enumerate(rules)}
+    return {shown(name): int(counts[f"n{k}"].to_list()[0]) for k, name in enumerate(rules)}
 
 
 def check_sums(frame: Any, mus: Sequence[str]) -> None:
@@ -211,7 +217,9 @@ def check_sums(frame: Any, mus: Sequence[str]) -> None:
     off = (nw.col("total") - 1).abs() > SUM_TOLERANCE
     example = _first(frame.filter(~_gap("total")).filter(off))
     if example is not None:
-        raise ValueError(f"the sum of mu={list(mus)!r} must be 1 in every row; got {example:g}")
+        raise ValueError(
+            f"the sum of mu={[shown(mu) for mu in mus]!r} must be 1 in every row; got {example:g}"
+        )
 
 
 def _numbers(columns: Columns) -> list[Any]:
@@ -366,7 +374,8 @@ def _tabulate(
         merged = max(0, len(order) - most)
         rank = np.zeros(len(labels), dtype=np.int64)  # groups without rows have no rank
         rank[order] = np.minimum(np.arange(len(order)), most)
-        at, labels = rank[at], [labels[k] for k in order[:most]] + [(f"({merged:,} others)",)] * (merged > 0)
+        at, labels = rank[at], [labels[k] for k in order[:most]]
+        labels += [_name_others(merged, labels)] * (merged > 0)
     sums = {}
     for name, column in values.items():
         sums[name] = np.zeros((len(labels), bins))
@@ -375,10 +384,52 @@ def _tabulate(
     return GroupedSums(groupings, labels, sums, int(values["one"][~counted].sum()), merged)
 
 
+def _name_others(merged: int, labels: list[tuple[str, ...]]) -> tuple[str, ...]:
+    """Name the group of all small groups, as no other group is named."""
+    name = f"({merged:,} others)"
+    while (name,) in labels:
+        name = f"{name[:-1]}, merged)"
+    return (name,)
+
+
 def _labels(series: Any) -> list[str]:
     """Write the labels of groups as text, the same for every engine."""
     values, nulls = series.to_list(), series.is_null().to_list()
-    return [MISSING if null else text_of(value) for value, null in zip(values, nulls, strict=True)]
+    labels = [label_of(None if null else value) for value, null in zip(values, nulls, strict=True)]
+    names = name_labels(labels)
+    return [names[label] for label in labels]
+
+
+class Label(NamedTuple):
+    """A label as its column has it: whether it is text, and how it reads."""
+
+    is_text: bool
+    text: str
+
+
+def label_of(value: Any) -> Label:
+    """Return the label that a value is; 1 and 1.0 are the same, 1 and "1" are not."""
+    return Label(isinstance(value, str), text_of(value))
+
+
+def name_labels(labels: Iterable[Label]) -> dict[Label, str]:
+    """Give each label of a column a name of its own: how it reads, or where that is taken, text in quotes.
+
+    Examples
+    --------
+    >>> from makewhole.auditing.sums import label_of, name_labels
+    >>> list(name_labels(label_of(value) for value in (1, "1", "2", None)).values())
+    ['(missing)', '1', "'1'", '2']
+    """
+    names: dict[Label, str] = {}
+    taken: set[str] = set()
+    for label in sorted(set(labels)):
+        name = label.text
+        while name in taken:
+            name = repr(name)
+        names[label] = name
+        taken.add(name)
+    return names
 
 
 def text_of(value: Any) -> str:
@@ -406,7 +457,7 @@ def _refuse_wrong(frame: Any, columns: Columns) -> None:
             if argument == "outcome" and example == 0.5 and columns.classes is None:
                 hint = " (a tie? undecided=0.5 leaves such rows out, and counts them)"
             bound = _bound(argument, columns.classes)
-            raise ValueError(f"{argument}={named[argument]!r} {bound}; got {example:.16g}{hint}")
+            raise ValueError(f"{argument}={shown(named[argument])!r} {bound}; got {example:.16g}{hint}")
 
 
 def _first(frame: Any) -> Any:

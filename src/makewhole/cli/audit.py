@@ -23,7 +23,8 @@ def add_parser(commands: Any) -> None:
         "and how wide must c be? Every bin of the forecast, every group, and every bin of every group is a "
         "bet. The forecaster stands behind the interval from forecast - c to forecast + c.",
         epilog="The bounds hold for all bets at once and for any number of rows (Chernoff and Hoeffding), if "
-        "the outcomes are independent given the forecasts.",
+        "the outcomes are independent given the forecasts. The p-values do not hold for a model that learned "
+        "from these outcomes, such as an online learner.",
     )
     add = parser.add_argument
     add("file", type=Path, help="a .csv, .tsv (or .gz of them) or .parquet file")

@@ -88,11 +88,12 @@ class Table:
             semicolons = any(";" in name for name in self.names)
             hint = " (the separator looks like ';': save the file with commas)" if semicolons else ""
             raise ValueError(f"column {missing[0]!r} is not in {self.path}; it has: {shown}{hint}")
-        wanted = self._numbers.select(list(dict.fromkeys(numbers)))
+        by_name = self._polars.selectors.by_name  # a name alone could be read as a pattern
+        wanted = self._numbers.select(by_name(list(dict.fromkeys(numbers))))
         others = [text for text in dict.fromkeys(texts) if text not in numbers]
         if not others:
             return wanted
-        return self._polars.concat([wanted, self._texts.select(others)], how="horizontal")
+        return self._polars.concat([wanted, self._texts.select(by_name(others))], how="horizontal")
 
     def read(self, numbers: list[str], texts: list[str]) -> Any:
         """Return a polars frame of these columns; like `scan`, but read into memory."""

@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
 from makewhole import arguments
 from makewhole.arguments import Floats
 from makewhole.auditing.audit import audit_arrays
-from makewhole.auditing.sums import text_of
+from makewhole.auditing.sums import Label, label_of, name_labels
 from makewhole.mending.maps import METHODS, Settings
 
 
@@ -50,7 +50,9 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         on the largest gap.
     groups
         The groups for which it should be right, besides all rows together: columns of X, by name or by
-        number; or a function that takes X and returns a mapping from names to labels.
+        number; or a function that takes X and returns a mapping from names to labels, with the same names
+        whenever it is called. 1 and "1" are different labels if `fit` sees both. A label that `fit` has not
+        seen has no patches of its own, and its c is `c_`.
     method
         "histogram": in bins of equal counts, forecast the frequency of each bin. "isotonic": a map that never
         decreases. These two map all rows alike; groups are only audited.
@@ -154,6 +156,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         self.classes_, outcome = np.unique(np.asarray(y), return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y must have at least two classes; got one class, {self.classes_.tolist()}")
+        self._label_names: dict[str, dict[Label, str]] | None = None  # learned from these X
         labels = self._labels(X)
         folds = self._folds(outcome)
         raw = self._held_out(X, np.asarray(y), folds)
@@ -251,14 +254,28 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
                 raise TypeError(f"groups must give a mapping from names to labels; got {given!r}")
         else:
             columns = [self.groups] if isinstance(self.groups, (str, int)) else list(self.groups)
-            given = {str(column): _column(X, column) for column in columns}
+            given = {column: _column(X, column) for column in columns}
         rows = _num_samples(X)
         for name, values in given.items():
             if np.shape(values) != (rows,):
                 raise ValueError(f"groups[{name!r}] must be {rows} labels; got shape {np.shape(values)}")
-        return {
-            str(name): np.array([text_of(v) for v in values], dtype=str) for name, values in given.items()
-        }
+        names = name_labels(label_of(name) for name in given)
+        labels = {names[label_of(name)]: [label_of(v) for v in values] for name, values in given.items()}
+        if self._label_names is None:
+            self._label_names = {name: name_labels(values) for name, values in labels.items()}
+        self._check_names(list(labels))
+        return {name: _named(values, self._label_names[name]) for name, values in labels.items()}
+
+    def _check_names(self, names: list[str]) -> None:
+        """Raise a ValueError if the function `groups` names other groupings than it did for `fit`."""
+        known = self._label_names or {}
+        wrong = [name for name in names if name not in known] or [name for name in known if name not in names]
+        if wrong:
+            got = f"{wrong[0]!r}" if wrong[0] in names else f"no {wrong[0]!r}"
+            raise ValueError(
+                f"groups must give the names that it gave for fit, {', '.join(map(repr, known)) or 'none'}; "
+                f"got {got} (return the same names for every X, or fit again)"
+            )
 
     def _maps(self, raw: Floats, outcome: Any, labels: dict[str, Any]) -> list[Any]:
         """Learn a map for each class; with two classes only for the second."""
@@ -306,6 +323,11 @@ def _column(X: Any, column: Any) -> Any:
     if not isinstance(column, (int, np.integer)) or not 0 <= column < np.shape(X)[1]:
         raise ValueError(f"groups must be columns of X, by number for an array; got {column!r}")
     return np.asarray(X[:, column].todense()).ravel() if hasattr(X, "todense") else np.asarray(X)[:, column]
+
+
+def _named(values: list[Label], names: dict[Label, str]) -> Any:
+    """Return the labels' names, as an array; one that was not seen in `fit` is named as it reads."""
+    return np.array([names.get(value, value.text) for value in values], dtype=str)
 
 
 def _take(labels: dict[str, Any], rows: Any) -> dict[str, Any]:
