@@ -260,3 +260,10 @@ def test_a_bare_number_instead_of_a_forecast_is_told_how_to_become_one(decision:
 def test_a_class_instead_of_a_correction_is_told_how_to_become_one() -> None:
     with pytest.raises(TypeError, match=r"must be an object, not a class: write Reserve\(\.\.\.\) instead"):
         mw.InsuredForecaster(None, mw.Reserve, max_stake=1)  # type: ignore[arg-type]  # the mistake itself
+
+
+def test_losses_that_overflow_are_named() -> None:
+    with pytest.raises(ValueError, match=r"losses must lie in \[-1e300, 1e300\]; got 1e\+308"):
+        mw.insure(mw.Forecast(0.5), {"use": (1e308, -1e308), "skip": (0, 0)})
+    plan = mw.insure(mw.Forecast(0.5, 0.1), {"use": (1e300, -1e300), "skip": (0, 0)})
+    assert np.isfinite([plan.stake, plan.loss, plan.spread, plan.expected]).all()

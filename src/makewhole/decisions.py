@@ -268,6 +268,7 @@ def _table(forecast: Forecast, losses: Any) -> tuple[list[Any], Floats]:
         raise ValueError(
             f"losses must give {outcomes} numbers, one per outcome, for every action; got shape {table.shape}"
         )
+    arguments.reject("losses", table, np.abs(table) > 1e300, "must lie in [-1e300, 1e300]")
     rows = np.shape(forecast.mu)[:-1] if forecast.classes else np.shape(forecast.mu)
     try:
         shape = np.broadcast_shapes(rows, table.shape[:-2])

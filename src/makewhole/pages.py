@@ -61,6 +61,11 @@ def shown(name: Any) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+def escape(text: str) -> str:
+    """Return text as HTML shows it, with control characters escaped as in `shown`."""
+    return html.escape(shown(text))
+
+
 class Finding(NamedTuple):
     """A row of a study's table: what was claimed, where, the verdict, and the numbers."""
 
@@ -98,7 +103,7 @@ def render(
 
     `partial` says, where results are partial, what is missing.
     """
-    e = html.escape
+    e = escape
     rows = [
         f"<tr><td>{e(f.text)}</td><td>{e(f.where)}</td><td class='{e(f.verdict)}'>{e(f.verdict)}</td>"
         f"<td>{e(f.numbers)}</td></tr>"
@@ -109,7 +114,7 @@ def render(
         f"<p class='partial'>Partial results: {e(partial)}</p>" if partial else "",
         table(_COLUMNS, rows),
         *(picture(name, caption, path.read_bytes()) for name, (caption, path) in figures.items()),
-        f"<h2>Settings</h2><pre>{e(json.dumps(settings, indent=1, default=str))}</pre>",
+        f"<h2>Settings</h2><pre>{html.escape(json.dumps(settings, indent=1, default=str))}</pre>",
     )
 
 
@@ -140,7 +145,7 @@ def fragment(
     >>> "<b>a &lt; b</b>" in pages.fragment("a < b", [("rows", "100")], notes=["two rows were left out"])
     True
     """
-    e = html.escape
+    e = escape
     lines = [f"<tr><th {_TEXT}>{e(label)}</th><td {_TEXT}>{e(value)}</td></tr>" for label, value in rows]
     parts = [f"<p><b>{e(title)}</b></p>"]
     parts += [f"<table {_TABLE}><tbody>{''.join(lines)}</tbody></table>"] if lines else []
@@ -166,7 +171,7 @@ def numbers(head: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) -> 
     """Build a table of numbers from pairs (cells, marked); the rows that are marked stand out."""
     lines = [
         ("<tr class='refuted'>" if marked else "<tr>")
-        + "".join(f"<td>{html.escape(cell)}</td>" for cell in row)
+        + "".join(f"<td>{escape(cell)}</td>" for cell in row)
         + "</tr>"
         for row, marked in rows
     ]
@@ -175,7 +180,7 @@ def numbers(head: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) -> 
 
 def table(head: Sequence[str], rows: Sequence[str], kind: str = "") -> str:
     """Build a table with these column heads; `rows` are HTML already, `kind` is its CSS class."""
-    header = "".join(f"<th>{html.escape(column)}</th>" for column in head)
+    header = "".join(f"<th>{escape(column)}</th>" for column in head)
     body = "\n".join(rows)
     table = f"<table class='{kind}'><thead><tr>{header}</tr></thead>\n<tbody>{body}</tbody></table>"
     return f"<div class='wide'>{table}</div>"
@@ -183,13 +188,13 @@ def table(head: Sequence[str], rows: Sequence[str], kind: str = "") -> str:
 
 def picture(name: str, caption: str, png: bytes) -> str:
     """Build a heading with the caption, and the PNG under it, as data inside the page."""
-    e, data = html.escape, base64.b64encode(png).decode()
+    e, data = escape, base64.b64encode(png).decode()
     return f"<h2 id='{e(name)}'>{e(caption)}</h2><img alt='{e(caption)}' src='data:image/png;base64,{data}'>"
 
 
 def page(title: str, *parts: str) -> str:
     """Build a whole page from these parts, which are HTML already; empty ones are left out."""
-    body, e = "\n".join(part for part in parts if part), html.escape
+    body, e = "\n".join(part for part in parts if part), escape
     return f"""<!doctype html>
 <html lang="en"><head>{_HEAD}
 <title>{e(title)}</title><style>{_STYLE}</style></head><body>

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ _GROUP_HEAD = ("rows", "said", "happened", "wins per forecast", "at least", "sma
 
 def render_audit(title: str, report: AuditReport, pictures: Sequence[pages.Picture] = ()) -> str:
     """Build an audit's page: the verdict, the pictures if there are any, the scores, and all tables."""
-    e = html.escape
+    e = pages.escape
     verdict = "<br>".join(e(line) for line in report.verdict())
     parts = [f"<p class='verdict {'' if report.sound else 'unsound'}'>{verdict}</p>"]
     parts += [pages.picture(*picture) for picture in pictures]
@@ -76,7 +75,7 @@ def _groups(report: AuditReport) -> list[str]:
     parts = []
     for grouping, rows in _group_rows(report).items():
         parts += [
-            f"<h2>By {html.escape(grouping)}</h2>",
+            f"<h2>By {pages.escape(grouping)}</h2>",
             pages.numbers((grouping, *_GROUP_HEAD), rows[:_SHOWN]),
         ]
         if len(rows) > _SHOWN:

@@ -252,7 +252,7 @@ class AuditReport:
     def __str__(self) -> str:
         notes = [f"note: {note}" for note in self.all_notes()]
         parts = [self.verdict(), self._scores(), self._bins(), self._groups(), _wrap(*self.legend()), notes]
-        return "\n\n".join("\n".join(part).strip("\n") for part in parts if part)
+        return "\n\n".join("\n".join(map(pages.shown, part)).strip("\n") for part in parts if part)
 
     def sure(self) -> str:
         """The confidence, as a percentage."""

@@ -113,7 +113,7 @@ class BacktestResult:
         return rows
 
     def __str__(self) -> str:
-        return "\n".join(f"{label:<20}{value}" for label, value in self._rows())
+        return "\n".join(pages.shown(f"{label:<20}{value}") for label, value in self._rows())
 
     def _repr_html_(self) -> str:
         worst = sorted(self.groups.items(), key=lambda item: -item[1].total_loss)[:_GROUPS_SHOWN]

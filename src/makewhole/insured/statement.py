@@ -131,7 +131,7 @@ class Statement:
         if self.groups:
             rows = [_GROUP_HEAD, *self._group_rows()]
             lines += [f"{name:<20}{settled:>10}{lost:>14}{bound:>14}" for name, settled, lost, bound in rows]
-        return "\n".join([*lines, *self._more_groups()])
+        return "\n".join(map(pages.shown, [*lines, *self._more_groups()]))
 
     def _repr_html_(self) -> str:
         rows = self._group_rows() if self.groups else []
