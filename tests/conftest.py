@@ -15,6 +15,13 @@ settings.register_profile("fuzz", deadline=None, max_examples=100 * LONGER)
 settings.load_profile("makewhole" if LONGER == 1 else "fuzz")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test that Hypothesis drives searches for trouble."""
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.fuzz)
+
+
 @pytest.fixture
 def fuzzing() -> int:
     """How many times as long as in `make test` to search for trouble."""

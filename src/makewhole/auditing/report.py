@@ -230,6 +230,7 @@ class AuditReport:
         plain |= {"best": self.best, "wins": self.wins, "wins_low": self.wins_low, "scores": self.scores}
         plain |= {"by_class": list(self.by_class), "groups": self.groups, "notes": list(self.notes)}
         plain |= {} if self.staked is None else {"staked": self.staked, "won": self.won}
+        plain["assumed"] = _ASSUMED
         data: dict[str, Any] = _to_plain(plain)
         return data
 
