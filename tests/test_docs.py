@@ -94,6 +94,6 @@ def test_the_guide_runs_on_people_made_up(monkeypatch: pytest.MonkeyPatch) -> No
     spec.loader.exec_module(guide)
     page, names = guide.run((ROOT / "docs" / "stand-behind.md").read_text())
     assert page.count("```text") == 4
-    assert "NOT SOUND: whoever bets" in page
+    assert "REFUTED: whoever bets" in page
     assert "marital_status=" in names["report"].best.where()
     assert page.count("of at most 5,000") == 3

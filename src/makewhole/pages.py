@@ -32,7 +32,8 @@ pre { background: #f6f6f6; padding: 0.8rem; overflow-x: auto; }
 .wide { overflow-x: auto; }
 .refuted td { color: #a03c00; font-weight: 600; }
 .verdict { font-size: 1.1rem; border-left: 4px solid #0072b2; padding-left: 1rem; }
-.unsound { border-color: #d55e00; }
+.verdict.refuted { border-color: #d55e00; }
+.verdict.certified { border-color: #00694f; }
 """
 _HEAD = "<meta charset='utf-8'><meta name='viewport' content='width=device-width, initial-scale=1'>"
 _COLUMNS = ("claim", "where", "verdict", "numbers (in brackets: 95 % over seeds)")

@@ -115,7 +115,7 @@ def opened(request: pytest.FixtureRequest, parquet: Path) -> Callable[[str], Any
 )
 def test_every_engine_finds_what_pandas_finds(engine: str, options: Any, opened: Any) -> None:
     expected, found = (mw.audit(opened(name), **options) for name in ("pandas", engine))
-    same(found.to_dict(), expected.to_dict())
+    same(found.to_dict() | {"made": ""}, expected.to_dict() | {"made": ""})
     for name, column in expected.table.items():
         if isinstance(column, list):
             assert found.table[name] == column
@@ -263,6 +263,7 @@ def test_a_columns_name_is_never_a_pattern(
     found, right = mw.audit(frame, **odd).to_dict(), mw.audit(expected, **plain).to_dict()
     found.pop("missing"), right.pop("missing")
     found.pop("notes"), right.pop("notes")
+    found.pop("made"), right.pop("made")
     same(found, right)
     if "weight" not in odd:
         wrong = f"mu={'a.b'!r} must lie in"

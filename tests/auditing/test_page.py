@@ -42,7 +42,7 @@ def test_a_report_writes_itself_to_a_page(tmp_path: Path) -> None:
     report.to_html(path)
     html = path.read_text(encoding="utf-8")
     text = " ".join(Nesting(html).text)
-    assert "NOT SOUND: whoever bets that it does not happen on g=c" in text
+    assert "REFUTED: whoever bets that it does not happen on g=c" in text
     assert "By forecast" in text
     assert "By g" in text
     assert "p-value: at most the chance" in text
@@ -74,7 +74,7 @@ def test_a_notebook_shows_the_verdict_the_scores_and_the_worst_groups() -> None:
     html = mw.audit(table, groups="g")._repr_html_()
     text = " ".join(Nesting(html).text)
     assert text.split("\n")[1].strip() == "Audit of 1,200 forecasts; c = 0"
-    assert "NOT SOUND: whoever bets that it happens" in text
+    assert "REFUTED: whoever bets that it happens" in text
     assert "mean gap (ECE) 0.1667" in text
     assert "By g, the worst 10 of 12" in text
     assert html.count("&lt;b&gt;") == 10

@@ -35,11 +35,11 @@ def test_it_answers_in_words_and_in_pictures(bad: Path, tmp_path: Path, capsys: 
     page = tmp_path / "report.html"
     assert main(["audit", str(bad), "--by", "g", "--html", str(page)]) == 0
     said = capsys.readouterr().out
-    assert "NOT SOUND: whoever bets that it does not happen on g=c" in said
+    assert "REFUTED: whoever bets that it does not happen on g=c" in said
     assert re.search(r"^c +1,\d{3} .* <- refuted$", said, re.MULTILINE)
     assert f"wrote {page}" in said
     html = page.read_text()
-    assert "NOT SOUND" in html
+    assert "REFUTED" in html
     assert html.count("data:image/png;base64,") == 2
     assert not re.search(r"(src|href)=['\"](?!data:)", html)  # nothing is loaded from elsewhere
     assert all(len(line) <= 112 for line in said.splitlines() if str(tmp_path) not in line)
@@ -146,7 +146,7 @@ def test_it_runs_as_a_program(good: Path) -> None:
         text=True,
         check=True,
     )
-    assert "SOUND, as far as these data tell" in run.stdout
+    assert "OPEN: no bet on a bin of the forecast, a group, or a bin of a group is shown" in run.stdout
     assert run.stderr == ""
 
 
@@ -163,7 +163,7 @@ def test_real_flights_one_rate_for_all_is_refuted_by_whoever_knows_the_hour(
     path = tmp_path / "flights.parquet"
     pd.DataFrame({"mu": events.outcome.mean(), "y": events.outcome, "when": when}).to_parquet(path)
     assert main(["audit", str(path), "--by", "when", "--fail-if-unsound"]) == 1
-    assert "NOT SOUND: whoever bets that it happens on when=evening" in capsys.readouterr().out
+    assert "REFUTED: whoever bets that it happens on when=evening" in capsys.readouterr().out
     assert main(["audit", str(path), "--fail-if-unsound"]) == 0  # but not by those who see the rate alone
 
 

@@ -9,9 +9,11 @@ multicalibrated.
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +29,7 @@ from makewhole.auditing.cells import (
     find_best,
     find_by_group,
     join_scores,
+    look_ahead,
     tabulate_cells,
 )
 from makewhole.auditing.describing import describe
@@ -106,8 +109,9 @@ def audit(
     Returns
     -------
     AuditReport
-        Print it to read it. `report.sound`, `report.p_value`, `report.smallest_c`, `report.groups` and
-        `report.cells` (a dataframe of the same kind as `frame`) are there for programs.
+        Print it to read it. `report.verdict` ("refuted", "certified" or "open"), `report.p_value`,
+        `report.smallest_c`, `report.certified_c`, `report.groups` and `report.cells` (a dataframe of the same
+        kind as `frame`) are there for programs.
 
     Raises
     ------
@@ -131,10 +135,12 @@ def audit(
     >>> table = pd.DataFrame({"mu": draw.uniform(size=20_000), "where": draw.choice(["JFK", "BOS"], 20_000)})
     >>> table["y"] = draw.uniform(size=20_000) < table["mu"] + 0.1 * (table["where"] == "JFK")
     >>> report = mw.audit(table, groups="where")
-    >>> report.sound, {name: round(group.smallest_c, 2) for name, group in report.groups["where"].items()}
-    (False, {'BOS': 0.0, 'JFK': 0.08})
-    >>> mw.audit(table, groups="where", c=0.12).sound
-    True
+    >>> report.verdict, {name: round(group.smallest_c, 2) for name, group in report.groups["where"].items()}
+    ('refuted', {'BOS': 0.0, 'JFK': 0.08})
+    >>> mw.audit(table, groups="where", c=0.12).verdict, round(report.certified_c, 2)
+    ('open', 0.2)
+    >>> mw.audit(table, groups="where", c=0.21).verdict
+    'certified'
     """
     settings = _read_settings(bins, confidence, max_groups, c)
     opened = tables.open_frame(frame)
@@ -169,7 +175,27 @@ def audit(
             f"{weight} weighs rows and does not count them: the evidence is that of {sums[0].rows:,} rows"
         )
     missing = tables.count_gaps(opened, first) if sums[0].missing else {}
-    return _report(sums, by_class, settings, missing, notes, _backend_of(opened))
+    given = {
+        "mu": mu,
+        "outcome": outcome,
+        "c": c,
+        "stake": stake,
+        "weight": weight,
+        "groups": groups,
+        "bins": bins,
+        "undecided": undecided,
+        "confidence": confidence,
+        "max_groups": max_groups,
+    }
+    report = _report(sums, by_class, settings, missing, notes, _backend_of(opened))
+    return replace(report, made=f"{date.today().isoformat()} by {_call(given)}")
+
+
+def _call(given: dict[str, Any]) -> str:
+    """Write down the call of `audit` with those arguments that are not its defaults."""
+    defaults = {name: one.default for name, one in inspect.signature(audit).parameters.items()}
+    said = [f"{name}={describe(value)}" for name, value in given.items() if value is not defaults[name]]
+    return f"audit({', '.join(['frame', *said])})"
 
 
 def audit_arrays(
@@ -367,9 +393,12 @@ def _report(
         bins=settings.bins,
         confidence=settings.confidence,
         c=settings.c,
-        sound=p_value > 1 - settings.confidence,
+        verdict=cells.verdict,
         p_value=p_value,
         smallest_c=float(cells.smallest_c.max()),
+        certified_c=float(cells.certified_c.max()),
+        outlook=look_ahead(cells),
+        bets=2 * cells.means.cells,
         best=find_best(cells),
         wins=float(wins.measured.max()),
         wins_low=float(wins.at_least.max()),

@@ -16,7 +16,7 @@ import numpy as np
 from makewhole import bounds
 from makewhole.arguments import Floats
 from makewhole.auditing.groupings import Group
-from makewhole.auditing.report import Bounded, Cell, GroupFinding, Scores
+from makewhole.auditing.report import Bounded, Cell, GroupFinding, Outlook, Scores, Verdict
 from makewhole.auditing.sums import Columns
 
 # Weights whose mean is this close to the largest are equal but for rounding.
@@ -228,6 +228,24 @@ class Cells:
         smallest: Floats = np.where(self.refuted, np.maximum(needed, _little_more(c)), np.minimum(needed, c))
         return smallest
 
+    @property
+    def certified_c(self) -> Floats:
+        """The smallest c at which neither bet on a cell can win: how far its gap may be from 0.
+
+        It is at most the cell's own c exactly where both bets on the cell lose at it.
+        """
+        reach = np.where(self.means.full, np.maximum(self.gaps.high, -self.gaps.low), 0.0)
+        at_least: Floats = np.maximum(self.smallest_c, reach)
+        return at_least
+
+    @property
+    def verdict(self) -> Verdict:
+        """Refuted if some bet wins; certified if none can; open if neither is shown."""
+        if self.refuted.any():
+            return "refuted"
+        full = self.means.full
+        return "certified" if (self.certified_c <= self.means.c)[full].all() else "open"
+
 
 def _little_more(c: Floats) -> Floats:
     """Return slightly more than a bound, so that an audit with this c is not refuted by rounding."""
@@ -271,6 +289,7 @@ def find_by_group(cells: Cells, wins: GroupWins) -> dict[str, dict[str, GroupFin
             "wins": wins.measured,
             "wins_low": wins.at_least,
             "smallest_c": cells.smallest_c.max(axis=(0, 2)),
+            "certified_c": cells.certified_c.max(axis=(0, 2)),
             "p_value": np.where(means.full, cells.p_value, 1.0).min(axis=(0, 2)),
             "staked": nothing if cells.staked is None else cells.staked[..., -1].sum(axis=0),
             "won": nothing if cells.won is None else cells.won[..., -1].sum(axis=0),
@@ -329,6 +348,20 @@ def join_scores(scores: Sequence[Scores], by_class: Sequence[ClassSums], total: 
     return Scores(mce=mce, ece=ece, log_loss=log_loss, **added)
 
 
+def look_ahead(cells: Cells) -> Outlook:
+    """Say what these rows could have shown, and how many such rows would certify the c asked about."""
+    full, rows = cells.means.full, cells.means.rows
+    half = ((cells.gaps.high - cells.gaps.low) / 2)[full]
+    shown = float(half[np.argmax(rows[full])])
+    gap = np.abs(cells.means.gap)[full]
+    slack, reach = cells.means.c[full] - gap, cells.certified_c[full] - gap
+    if (slack <= 0).any():
+        return Outlook(shown, None)
+    # A bound's reach beyond the gap shrinks with the square root of the rows, until it is the slack.
+    factor = float(np.max((reach / slack) ** 2))
+    return Outlook(shown, int(np.ceil(min(factor * float(rows[0, 0, -1]), 1e15))))
+
+
 def find_best(cells: Cells) -> Cell:
     """Return the bet with the largest sure win; if none wins for sure, the one with the smallest p-value."""
     full = cells.means.full
@@ -385,6 +418,7 @@ def tabulate_cells(cells: Cells) -> dict[str, Any]:
         "wins_high": wins.high[at],
         "p_value": cells.p_value[at],
         "smallest_c": cells.smallest_c[at],
+        "certified_c": cells.certified_c[at],
     }
     if cells.staked is not None and cells.won is not None:
         table |= {"staked": cells.staked[at], "won": cells.won[at]}

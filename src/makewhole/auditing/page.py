@@ -12,32 +12,32 @@ if TYPE_CHECKING:
 
 _SHOWN = 50  # groups in a table of the page
 _SHOWN_IN_NOTEBOOK = 10
-_GROUP_HEAD = ("rows", "said", "happened", "wins per forecast", "at least", "smallest c")
+_GROUP_HEAD = ("rows", "said", "happened", "wins per forecast", "at least", "smallest c", "certified c")
 
 
 def render_audit(title: str, report: AuditReport, pictures: Sequence[pages.Picture] = ()) -> str:
     """Build an audit's page: the verdict, the pictures if there are any, the scores, and all tables."""
     e = pages.escape
-    verdict = "<br>".join(e(line) for line in report.verdict())
-    parts = [f"<p class='verdict {'' if report.sound else 'unsound'}'>{verdict}</p>"]
+    verdict = "<br>".join(e(line) for line in report.sentences())
+    parts = [f"<p class='verdict {report.verdict}'>{verdict}</p>"]
     parts += [pages.picture(*picture) for picture in pictures]
     parts += ["<h2>Scores</h2>", pages.numbers(("", "measured"), [(row, False) for row in _scores(report)])]
     parts += [*_bins(report), *_groups(report)]
-    parts += [f"<p>{e(line)}</p>" for line in report.legend()]
+    parts += [f"<p>{e(line)}</p>" for line in (*report.legend(), *report.origin())]
     parts += [f"<p>note: {e(note)}</p>" for note in report.all_notes()]
     return pages.page(title, *parts)
 
 
 def render_fragment(report: AuditReport) -> str:
     """Build what a notebook shows of an audit: the verdict, the scores, and the worst groups."""
-    first, *verdict = report.verdict()
+    first, *verdict = report.sentences()
     rows = [("verdict", " ".join(verdict)), *_scores(report)]
     tables = []
     for grouping, group_rows in _group_rows(report).items():
         shown = [row for row, _ in group_rows[:_SHOWN_IN_NOTEBOOK]]
         of = f", the worst {len(shown)} of {len(group_rows):,}" if len(shown) < len(group_rows) else ""
         tables.append(pages.Table(f"By {grouping}{of}", (grouping, *_GROUP_HEAD), shown))
-    notes = [*report.legend(), *(f"note: {note}" for note in report.all_notes())]
+    notes = [*report.legend(), *report.origin(), *(f"note: {note}" for note in report.all_notes())]
     return pages.fragment(f"Audit of {first}", rows, notes, tables)
 
 
@@ -89,7 +89,7 @@ def _group_rows(report: AuditReport) -> dict[str, list[tuple[tuple[str, ...], bo
     for grouping, findings in report.groups.items():
         rows: list[tuple[tuple[str, ...], bool]] = []
         for value, g in sorted(findings.items(), key=lambda item: item[1].urgency()):
-            numbers = [f"{x:.4f}" for x in (g.mu, g.outcome, g.wins, g.wins_low, g.smallest_c)]
+            numbers = [f"{x:.4f}" for x in (g.mu, g.outcome, g.wins, g.wins_low, g.smallest_c, g.certified_c)]
             name = value if g.class_ is None else f"{value}, class {g.class_}"
             rows.append(((name, f"{g.rows:,}", *numbers), g.p_value <= 1 - report.confidence))
         tables[grouping] = rows

@@ -7,16 +7,20 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from makewhole import frames, pages
 from makewhole.auditing.page import render_audit, render_fragment
 
 _SHOWN = 10  # groups of a column that are printed
+_WIDE = 0.3  # a certified c that helps nobody
+
+# Whether the data show that a bet wins, or that none can, or neither.
+Verdict = Literal["refuted", "certified", "open"]
 
 # What the p-values and bounds rest on, in every verdict.
 _ASSUMED = (
-    "Assumed: independent rows, and a model that learned from none of these outcomes (online learners do)."
+    "Assumed: independent rows, and a model that has not learned from these outcomes (an online learner has)."
 )
 
 
@@ -55,15 +59,28 @@ class Scores(NamedTuple):
     log_loss: float
 
 
+class Outlook(NamedTuple):
+    """What the rows could have shown, and how many more could show it.
+
+    `shown` is about the smallest gap, beyond c, that they would have shown if it were there in all rows
+    together. `rows` is about how many rows in all, with the gaps and in the proportions measured, would
+    certify the c asked about; None if no number of them would, because a measured gap is as large as c.
+    """
+
+    shown: float
+    rows: int | None
+
+
 class GroupFinding(NamedTuple):
     """What an audit finds about one group.
 
     `mu` is the mean forecast, `outcome` how often it happened, `gap` the second minus the first, `c` the mean
     c. `wins` is what somebody wins per forecast who knows the forecast and the group, and stakes 1 on every
-    bin where it has paid; it includes luck. `wins_low` is the part that is not luck. `smallest_c` is the
-    smallest c that this group does not refute. `p_value` bounds the chance of data that speak as strongly
-    against the forecaster, if the truth were always within c of the forecast. `staked` and `won` are sums of
-    money. With classes, `mu`, `outcome` and `gap` are those of `class_`, the class with the largest gap.
+    bin where it has paid; it includes luck. `wins_low` is the part that is not luck. A c below `smallest_c`
+    is refuted by this group; at `certified_c` and above no bet on it can win. `p_value` bounds the chance of
+    data that speak as strongly against the forecaster, if the truth were always within c of the forecast.
+    `staked` and `won` are sums of money. With classes, `mu`, `outcome` and `gap` are those of `class_`, the
+    class with the largest gap.
     """
 
     rows: int
@@ -74,6 +91,7 @@ class GroupFinding(NamedTuple):
     wins: float
     wins_low: float
     smallest_c: float
+    certified_c: float
     p_value: float
     staked: float = 0.0
     won: float = 0.0
@@ -127,13 +145,18 @@ class AuditReport:
 
     Attributes
     ----------
-    sound
-        Whether the data do not refute the forecaster, at this confidence: no bet that looks at the forecast,
-        or at the forecast and a group, is shown to win.
+    verdict
+        "refuted": a bet that looks at the forecast, or at the forecast and a group, is shown to win (`best`).
+        "certified": no such bet can win at the c asked about. "open": the data show neither. Each with the
+        confidence asked for.
     p_value
-        An upper bound on the chance of data that speak as strongly against the forecaster, if it were sound.
-    smallest_c
-        The smallest constant c that is not refuted. For one group it is `groups[column][value].smallest_c`.
+        An upper bound on the chance of data that speak as strongly against the forecaster, if the truth
+        always lay within c of the forecast.
+    smallest_c, certified_c
+        A constant c below the first is refuted; at the second and above, it is certified. For one group they
+        are `groups[column][value].smallest_c` and `.certified_c`; for every cell, columns of `cells`.
+    outlook
+        What these rows could have shown, and about how many rows would certify the c asked about.
     best
         The bet that wins most surely.
     wins, wins_low
@@ -149,6 +172,8 @@ class AuditReport:
         How many rows were audited, how many were left out, and how many of these lacked which number.
     staked, won
         With stakes: how much was staked, and what these bets have won.
+    made
+        When the report was made, and by which command.
     """
 
     rows: int
@@ -157,9 +182,12 @@ class AuditReport:
     bins: int
     confidence: float
     c: str
-    sound: bool
+    verdict: Verdict
     p_value: float
     smallest_c: float
+    certified_c: float
+    outlook: Outlook
+    bets: int
     best: Cell
     wins: float
     wins_low: float
@@ -171,6 +199,12 @@ class AuditReport:
     staked: float | None = None
     won: float | None = None
     backend: str | None = field(repr=False, default=None)
+    made: str = ""
+
+    @property
+    def sound(self) -> bool:
+        """Whether the forecasts are not refuted. This does not show that they are sound: see `verdict`."""
+        return self.verdict != "refuted"
 
     @property
     def cells(self) -> Any:
@@ -226,11 +260,12 @@ class AuditReport:
         plain = {
             name: getattr(self, name) for name in ("rows", "missing", "incomplete", "bins", "confidence")
         }
-        plain |= {name: getattr(self, name) for name in ("c", "sound", "p_value", "smallest_c")}
+        named = ("c", "verdict", "sound", "p_value", "smallest_c", "certified_c", "outlook", "bets")
+        plain |= {name: getattr(self, name) for name in named}
         plain |= {"best": self.best, "wins": self.wins, "wins_low": self.wins_low, "scores": self.scores}
         plain |= {"by_class": list(self.by_class), "groups": self.groups, "notes": list(self.notes)}
         plain |= {} if self.staked is None else {"staked": self.staked, "won": self.won}
-        plain["assumed"] = _ASSUMED
+        plain |= {"assumed": _ASSUMED, "made": self.made}
         data: dict[str, Any] = _to_plain(plain)
         return data
 
@@ -252,39 +287,64 @@ class AuditReport:
 
     def __str__(self) -> str:
         notes = [f"note: {note}" for note in self.all_notes()]
-        parts = [self.verdict(), self._scores(), self._bins(), self._groups(), _wrap(*self.legend()), notes]
+        parts = [self.sentences(), self._scores(), self._bins(), self._groups(), _wrap(*self.legend()), notes]
+        parts.append(_wrap(*self.origin()))
         return "\n\n".join("\n".join(map(pages.shown, part)).strip("\n") for part in parts if part)
 
     def sure(self) -> str:
         """The confidence, as a percentage."""
         return f"{100 * self.confidence:.6g}%"
 
-    def verdict(self) -> list[str]:
-        """The answer in a few lines."""
-        sure, best = self.sure(), self.best
+    def sentences(self) -> list[str]:
+        """The verdict in a few lines."""
         gone = f", {self.incomplete:,} left out, missing or undecided" if self.incomplete else ""
         lines = [f"{self.rows:,} forecast{'s' * (self.rows != 1)}{gone}; c = {self.c}"]
-        if self.sound:
-            whom = "the forecast" + (" and the group" if self.groups else "")
-            lines.append(f"SOUND, as far as these data tell: no bet that looks at {whom} is shown to win.")
-        else:
-            side = "that it happens" if best.stake > 0 else "that it does not happen"
-            lines += [
-                f"NOT SOUND: whoever bets {side} on {best.where()}",
-                f"wins {best.wins.value:.4f} per unit staked, and at least {max(0.0, best.wins.low):.4f} "
-                f"with {sure} confidence",
-                f"({best.rows:,} rows: said {best.mu:.4f}, was {best.outcome:.4f}; p-value "
-                f"{best.p_value:.2g}).",
-            ]
+        lines += {"refuted": self._refuted, "certified": self._certified, "open": self._open}[self.verdict]()
+        below = f"a c below {self.smallest_c:.4f} is refuted" if self.smallest_c else "no c is refuted"
         lines.append(
-            f"All bets together: p-value {self.p_value:.2g}; the smallest c that is not refuted: "
-            f"{self.smallest_c:.4f}"
+            f"All bets together: p-value {self.p_value:.2g}; {below}, one of {self.certified_c:.4f} is certified."
         )
+        if self.certified_c > _WIDE:
+            lines.append(
+                "Cells with few rows make the certified c wide: with fewer bins or groups it is narrower."
+            )
         if self.staked is not None and self.won is not None:
             share = f" ({self.won / self.staked:.2%} of what they staked)" if self.staked else ""
             verb = "won" if self.won >= 0 else "lost"
             lines.append(f"Those who staked here {verb} {abs(self.won):,.6g} on {self.staked:,.6g}{share}.")
         return [*lines, _ASSUMED]
+
+    def _refuted(self) -> list[str]:
+        best, side = self.best, "that it happens" if self.best.stake > 0 else "that it does not happen"
+        return [
+            f"REFUTED: whoever bets {side} on {best.where()}",
+            f"wins {best.wins.value:.4f} per unit staked, and at least {max(0.0, best.wins.low):.4f} "
+            f"with {self.sure()} confidence",
+            f"({best.rows:,} rows: said {best.mu:.4f}, was {best.outcome:.4f}; p-value {best.p_value:.2g}).",
+        ]
+
+    def _certified(self) -> list[str]:
+        return [
+            f"CERTIFIED: with {self.sure()} confidence no bet on {self._whom()} can win. The forecasts are "
+            "sound at this c."
+        ]
+
+    def _open(self) -> list[str]:
+        """Say what neither refutes nor certifies, and what would decide it."""
+        lines = [
+            f"OPEN: no bet on {self._whom()} is shown to win, but some may.",
+            f"These rows would have shown a gap of about {self.outlook.shown:.2g} beyond c in all forecasts "
+            "together; in a small",
+            "cell only a larger one.",
+        ]
+        if self.outlook.rows is None:
+            lines.append("No number of rows like these certifies this c: ask about a larger one.")
+        else:
+            lines.append(f"About {self.outlook.rows:,} rows like these would certify this c.")
+        return lines
+
+    def _whom(self) -> str:
+        return "a bin of the forecast" + (", a group, or a bin of a group" if self.groups else "")
 
     def _scores(self) -> list[str]:
         s = self.scores
@@ -358,13 +418,14 @@ class AuditReport:
         for column, findings in self.groups.items():
             worst = sorted(findings.items(), key=lambda item: item[1].urgency())
             head = f"{column[:24]:<25}{'rows':>11}{'said':>9}{'happened':>10}"
-            lines += ["", f"{head}{'wins':>9}{'at least':>10}{'c needed':>10}"]
+            lines += ["", f"{head}{'wins':>9}{'at least':>10}{'c needed':>10}{'certified':>11}"]
             for value, g in worst[:_SHOWN]:
                 flag = " <- refuted" if g.p_value <= 1 - self.confidence else ""
-                name = value[:24] if g.class_ is None else f"{value[:15]}, class {g.class_}"
+                text = pages.shown(value)
+                name = text[:24] if g.class_ is None else f"{text[:15]}, class {g.class_}"
                 lines.append(
                     f"{name:<25}{g.rows:>11,}{g.mu:>9.4f}{g.outcome:>10.4f}{g.wins:>9.4f}"
-                    f"{g.wins_low:>10.4f}{g.smallest_c:>10.4f}{flag}"
+                    f"{g.wins_low:>10.4f}{g.smallest_c:>10.4f}{g.certified_c:>11.4f}{flag}"
                 )
             if len(worst) > _SHOWN:
                 lines.append(f"and {len(worst) - _SHOWN:,} more, which need no wider c")
@@ -373,7 +434,8 @@ class AuditReport:
                 *_wrap(
                     "wins: what somebody wins per forecast who knows the forecast and the group, and stakes 1"
                     f"{' on each class' if self.by_class else ''} wherever it has paid; this includes luck. "
-                    "at least: the part of it that is not luck. c needed: the smallest c that is not refuted."
+                    "at least: the part of it that is not luck. c needed: a smaller c is refuted. certified: "
+                    "at this c and above no bet on the group can win."
                 ),
             ]
         return lines
@@ -386,6 +448,14 @@ class AuditReport:
             "p-value: at most the chance of data that speak as strongly against the forecaster, if the truth "
             "always lay within c of the forecast.",
         ]
+
+    def origin(self) -> list[str]:
+        """Say by which method and command, and when, the report was made."""
+        method = (
+            f"Method: Chernoff's and Hoeffding's bounds for all {self.bets:,} bets at once (Bonferroni), for "
+            "outcomes whose probabilities may all differ."
+        )
+        return [method, *([f"Made {self.made}"] if self.made else [])]
 
     def all_notes(self) -> list[str]:
         """Say which numbers were missing, and what else the reader should know."""

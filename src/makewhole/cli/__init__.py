@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Sequence
@@ -30,9 +31,9 @@ examples:
   makewhole study flights
       the paper's airline on real flights: its figures, and which of its claims hold
 
-exit codes: 0 done; 1 an error in the data or in the value of an argument (stderr says which), or with
---fail-if-unsound, an audit found the forecasts unsound; 2 an error in the command line; 130 interrupted;
-141 the program that reads the output has ended.
+exit codes: 0 done; 1 an error in the data or in the value of an argument (stderr says which), or an audit
+that found what --fail-if-refuted or --fail-unless-certified asks about; 2 an error in the command line;
+130 interrupted; 141 the program that reads the output has ended.
 """
 
 
@@ -46,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Caught twice: at a Ctrl-C polars raises, and then Python raises again.
         try:
             arguments = _parser().parse_args(argv)
+            arguments.command = shlex.join(["makewhole", *(sys.argv[1:] if argv is None else argv)])
             signal.signal(signal.SIGINT, before)
             return _run(arguments)
         except KeyboardInterrupt:

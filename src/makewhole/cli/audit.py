@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import io
 import warnings
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -55,15 +57,31 @@ def add_parser(commands: Any) -> None:
     )
     add("--html", type=Path, help="write a self-contained report with pictures to this .html file")
     add("--json", action="store_true", help="print JSON")
-    add("--fail-if-unsound", action="store_true", help="exit with 1 if the forecasts are refuted")
+    add(
+        "--fail-if-refuted",
+        "--fail-if-unsound",
+        dest="fail_if_refuted",
+        action="store_true",
+        help="exit with 1 if the forecasts are refuted (the second is the option's old name)",
+    )
+    add(
+        "--fail-unless-certified",
+        type=float,
+        metavar="C",
+        help="exit with 1 unless the data certify this c: no bet on a bin or a group can win at it",
+    )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Audit a file and print the report.
 
-    Returns the exit code: 1 if the forecasts are refuted and --fail-if-unsound is given, else 0.
+    Returns the exit code: 1 if the forecasts are refuted and --fail-if-refuted is given, or if
+    --fail-unless-certified is and they are not; else 0.
     """
+    wanted = arguments.fail_unless_certified
+    if wanted is not None and not 0 <= wanted <= 1:
+        raise ValueError(f"--fail-unless-certified must be a c in [0, 1]; got {wanted:g}")
     page: Path | None = arguments.html
     if page is not None:  # before the work, not after it
         pages.check_path(page, "--html")
@@ -95,6 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
             confidence=arguments.confidence,
             max_groups=arguments.max_groups,
         )
+    report = replace(report, made=f"{date.today().isoformat()} by {arguments.command}")
     if page is not None:  # before anything is printed: `| head` may end the program there
         report.to_html(page, title=f"audit of {arguments.file.name}", pictures=_draw(report))
     if arguments.json:
@@ -103,7 +122,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(report)
     if page is not None and not arguments.json:
         print(f"\nwrote {page}")
-    return int(arguments.fail_if_unsound and not report.sound)
+    uncertified = wanted is not None and report.certified_c > wanted
+    return int(uncertified or (arguments.fail_if_refuted and report.verdict == "refuted"))
 
 
 def _names(given: str | None, present: list[str]) -> list[str]:
