@@ -100,9 +100,9 @@ def test_only_regular_files_are_replaced_or_read(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     for path in (pipe, Path(os.devnull), tmp_path):
         before = path.stat().st_mode
-        with pytest.raises(ValueError, match="must be a regular file, or not there yet"):
+        with pytest.raises(ValueError, match="path must be a regular file; got .*, which is a"):
             f.save(path)
-        with pytest.raises(ValueError, match="must be a regular file, or not there yet"):
+        with pytest.raises(ValueError, match="path must be a regular file; got .*, which is a"):
             mw.InsuredForecaster.load(path)
         assert path.stat().st_mode == before
     assert stat.S_ISFIFO(pipe.stat().st_mode)
@@ -116,6 +116,8 @@ def test_links_in_a_circle_are_an_operating_system_error(tmp_path: Path) -> None
         mw.InsuredForecaster(max_stake=1).save(tmp_path / "a")
     with pytest.raises(OSError, match="symbolic links"):
         mw.InsuredForecaster.load(tmp_path / "a")
+    with pytest.raises(FileNotFoundError, match="path must lie in a folder that exists; got '.*book.json'"):
+        mw.InsuredForecaster(max_stake=1).save(tmp_path / "no" / "book.json")
     with pytest.raises(FileNotFoundError, match="does not exist"):
         mw.InsuredForecaster.load(tmp_path / "c")
 

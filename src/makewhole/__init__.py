@@ -133,6 +133,7 @@ _HOMES = {
     "audit": "auditing.audit",
     "backtest": "backtesting.backtest",
     "checks": "checks",
+    "datasets": "datasets",
     "decide": "decisions",
     "delay_quote": "bets",
     "forecasters": "forecasters",
@@ -145,6 +146,8 @@ _HOMES = {
     "play": "protocol",
     "plots": "plots",
     "premium": "bets",
+    "river": "river",
+    "studies": "studies",
 }
 
 

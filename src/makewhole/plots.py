@@ -251,8 +251,11 @@ class LossDisplay:
         return cls(curves, bounds).plot(ax=ax, unit=unit)
 
     @classmethod
-    def from_report(cls, report: BacktestResult, *, ax: Any = None, unit: str = "") -> Self:
-        """Draw one backtest, labelled by its correction."""
+    def from_report(cls, report: Any, *, ax: Any = None, unit: str = "") -> Self:
+        """Draw one backtest, a `BacktestResult`, labelled by its correction."""
+        if not isinstance(report, BacktestResult):
+            kind = type(report).__name__
+            raise TypeError(f"report must be a BacktestResult, which mw.backtest returns; got {kind}")
         return cls.from_results({type(report.correction).__name__: report}, ax=ax, unit=unit)
 
     @classmethod

@@ -29,6 +29,8 @@ def write(path: str | os.PathLike[str], *, kind: str, version: int, content: Any
     text = json.dumps(document, allow_nan=False)
     target = Path(os.path.realpath(path))  # if it is a link, replace the file, not the link
     old = _mode(target)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"path must lie in a folder that exists; got {str(path)!r}")
     with _draft(target, 0o666 if old is None else stat.S_IMODE(old)) as (draft, descriptor):
         with open(descriptor, "w", encoding="utf-8", closefd=False) as file:
             file.write(text)
@@ -46,20 +48,19 @@ def write(path: str | os.PathLike[str], *, kind: str, version: int, content: Any
 
 
 def checksum(kind: str, version: int, content: Any) -> str:
-    """Return the SHA-256 of what a file says, by which a damaged one is known."""
+    """Return the SHA-256 of what a file says; a damaged file does not have the one that it states."""
     return hashlib.sha256(json.dumps([kind, version, content]).encode()).hexdigest()
 
 
 def _mode(path: Path) -> int | None:
-    """Return what a file is and who may use it, None if there is none; a ValueError if it is not regular."""
+    """Return a file's mode, or None if there is none. Raises a ValueError if it is not a regular file."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(mode):
-        raise ValueError(
-            f"path must be a regular file, or not there yet; got {str(path)!r}, which is neither"
-        )
+        kind = "a folder" if stat.S_ISDIR(mode) else "a pipe, a device or the like"
+        raise ValueError(f"path must be a regular file; got {str(path)!r}, which is {kind}")
     return mode
 
 
@@ -116,7 +117,7 @@ def read(
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} is not a {kind} file: {error}") from None
+        raise ValueError(f"{path} is damaged, or is not a {kind} file: {error}") from None
     if not isinstance(document, dict) or document.get("kind") != kind:
         raise ValueError(f"{path} is not a {kind} file")
     version = document.get("version")

@@ -1,4 +1,4 @@
-"""Unpack .gz and .zip files piece by piece, and not more of them than they can honestly hold."""
+"""Unpack .gz and .zip files piece by piece, up to a limit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _DAMAGED = (
 def pieces(path: Path) -> Iterator[bytes]:
     """Yield what is in a .gz file, or in the first file of a .zip archive.
 
-    Raises a ValueError if the file is damaged, encrypted, or unpacks to more than a hundred times its size.
+    Raises a ValueError if the file is damaged, encrypted, or unpacks to more than 10 MB and a hundred times
+    its size.
     """
     limit = SMALL + MOST_TIMES * path.stat().st_size
     size = 0
@@ -36,8 +37,8 @@ def pieces(path: Path) -> Iterator[bytes]:
                 size += len(piece)
                 if size > limit:
                     raise ValueError(
-                        f"{str(path)!r} must not unpack to more than {limit / 1e6:,.0f} MB, {MOST_TIMES} "
-                        "times its size; if it is meant to, unpack it first, and give the unpacked file"
+                        f"{str(path)!r} must not unpack to more than {limit / 1e6:,.0f} MB (10 MB and "
+                        f"{MOST_TIMES} times its size); if it is meant to, unpack it, and give that file"
                     )
                 yield piece
     except PermissionError:

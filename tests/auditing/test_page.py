@@ -102,7 +102,7 @@ def test_every_verdict_says_what_it_assumes(shift: float, tmp_path: Path) -> Non
     report.to_html(tmp_path / "report.html")
     for shown in (str(report), (tmp_path / "report.html").read_text(), report._repr_html_()):
         assert re.search(
-            r"All bets together: p-value .*\s*.*Assumed: independent rows, and a model that learned from "
-            r"none of these outcomes \(online learners do\)\.[\s\S]*largest gap",
+            r"All bets together: p-value [\s\S]*Assumed: independent rows, and a model that has not learned "
+            r"from these outcomes \(an online learner has\)\.[\s\S]*largest gap",
             shown,
         )

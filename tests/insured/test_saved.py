@@ -128,7 +128,7 @@ def test_killed_in_the_middle_of_writing_it_keeps_what_was_acknowledged(tmp_path
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is not a makewhole.insured file"),
+        (b"", "is damaged, or is not a makewhole.insured file"),
         (b"\x89PNG\r\n", "is not a makewhole.insured file"),
         (b"[" * 100_000, "is not a makewhole.insured file"),
         (b'{"kind": "makewhole.insured", "version": 2}', "it has no content"),
@@ -173,7 +173,7 @@ def test_a_saved_reserve_is_not_dropped_for_another_correction(tmp_path: Path) -
 
 def test_a_forecaster_saved_with_a_base_is_not_loaded_without(tmp_path: Path) -> None:
     mw.InsuredForecaster(lambda x: 0.5, max_stake=1).save(tmp_path / "book.json")
-    with pytest.raises(ValueError, match="pass base=: this forecaster was saved with one"):
+    with pytest.raises(ValueError, match="pass base=, the model: this forecaster was saved with one"):
         mw.InsuredForecaster.load(tmp_path / "book.json")
 
 

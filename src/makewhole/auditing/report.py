@@ -302,12 +302,12 @@ class AuditReport:
         lines += {"refuted": self._refuted, "certified": self._certified, "open": self._open}[self.verdict]()
         below = f"a c below {self.smallest_c:.4f} is refuted" if self.smallest_c else "no c is refuted"
         lines.append(
-            f"All bets together: p-value {self.p_value:.2g}; {below}, one of {self.certified_c:.4f} is certified."
+            f"All bets together: p-value {self.p_value:.2g}; {below}, one of {self.certified_c:.4f} is "
+            "certified."
         )
         if self.certified_c > _WIDE:
-            lines.append(
-                "Cells with few rows make the certified c wide: with fewer bins or groups it is narrower."
-            )
+            few = "Cells with few rows make the certified c wide"
+            lines.append(f"{few}: with fewer bins or groups it is narrower.")
         if self.staked is not None and self.won is not None:
             share = f" ({self.won / self.staked:.2%} of what they staked)" if self.staked else ""
             verb = "won" if self.won >= 0 else "lost"

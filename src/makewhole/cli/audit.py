@@ -55,6 +55,13 @@ def add_parser(commands: Any) -> None:
         help="an outcome that means that nothing was decided, such as a tie: such rows are left out and "
         "counted (default 0.5; for classes none)",
     )
+    _add_results(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what to do with the report."""
+    add = parser.add_argument
     add("--html", type=Path, help="write a self-contained report with pictures to this .html file")
     add("--json", action="store_true", help="print JSON")
     add(
@@ -70,7 +77,6 @@ def add_parser(commands: Any) -> None:
         metavar="C",
         help="exit with 1 unless the data certify this c: no bet on a bin or a group can win at it",
     )
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -26,7 +26,7 @@ def add_parser(commands: Any) -> None:
         "accept these stakes? A correction is a rule that adapts the half-width c, the price of a bet per "
         "unit staked.",
     )
-    parser.add_argument("file", type=Path, help="a .csv or .parquet file")
+    parser.add_argument("file", type=Path, help="a .csv, .tsv (or .gz of them) or .parquet file")
     _add_options(parser)
     parser.set_defaults(run=run)
 

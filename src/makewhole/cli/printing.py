@@ -9,7 +9,7 @@ from typing import Any
 
 from makewhole.pages import shown
 
-# An error that quotes a whole file helps nobody.
+# So many characters of an error are printed: some quote a whole file.
 _LONGEST = 700
 
 

@@ -485,6 +485,8 @@ def for_book(correction: Any) -> BookCorrection:
     if isinstance(correction, type) and issubclass(correction, (BookCorrection, Correction)):
         name = correction.__name__
         raise TypeError(f"correction must be an object, not a class: write {name}(...) instead of {name}")
+    if isinstance(correction, str):
+        raise TypeError(f"correction must be an object, such as mw.Reserve(); got the text {correction!r}")
     if not isinstance(correction, Correction):
         raise TypeError(f"correction must have propose, observe, state and from_state; got {correction!r}")
     if isinstance(correction, BookCorrection) and steps_as_registered(correction):

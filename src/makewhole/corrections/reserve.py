@@ -21,11 +21,12 @@ class Reserve(Stepped):
     """Raise λ after every loss and lower it after every gain, so that the total loss stays bounded.
 
     After a forecast that lost ℓ, λ moves by η·ℓ/M, where η is the rate and M the cap. So the total loss is
-    M·(λ − λ₁)/η, where λ₁ is the first λ. λ cannot leave the range of its targets; hence the *total* loss,
-    not only its mean, is bounded by a constant, for ever and against everyone (Theorem A). With
-    `mode="sound"` the bound is M/(2η): a forecaster that sets aside this amount cannot run out of money
-    (Theorem B). A small rate needs more money; with a large rate c varies more (the bound is proportional to
-    1/η, the noise in c to √η).
+    M·(λ − λ₁)/η, where λ₁ is the first λ. If each outcome comes before the next forecast, λ cannot leave the
+    range of its targets; hence the *total* loss, not only its mean, is bounded by a constant, for ever and
+    against everyone (Theorem A). With `mode="sound"` the bound is M/(2η): a forecaster that sets aside this
+    amount cannot run out of money (Theorem B). While several forecasts are open, the bound is larger by what
+    they could lose; the certificate says how much. A small rate needs more money; with a large rate c varies
+    more (the bound is proportional to 1/η, the noise in c to √η).
 
     Limits: it does not improve the forecasts, it wins back what was lost. And if some agents know more than
     the forecaster, c grows, and all agents pay it.
@@ -115,8 +116,9 @@ class Reserve(Stepped):
     def for_capital(cls, capital: float, max_stake: float) -> Self:
         """Make a Reserve that can lose at most `capital`, in sound mode with ĉ >= 0.
 
-        Its rate is M/(2·capital), where M is the cap `max_stake`. Raises a ValueError if `capital` is less
-        than `max_stake`.
+        This holds if each outcome comes before the next forecast; `InsuredForecaster(capital=...)` does not
+        need that. Its rate is M/(2·capital), where M is the cap `max_stake`. Raises a ValueError if `capital`
+        is less than `max_stake`.
 
         Examples
         --------

@@ -18,8 +18,9 @@ class StandardRegret(Stepped):
     """Online gradient descent on λ, in steps that get smaller like 1/√t.
 
     After the t-th forecast λ moves by (rate/√t)·w·(x − λ). The target x is the λ that would have balanced
-    the forecast; the weight w is its gross stake divided by the cap. This is gradient descent on w·(x − λ)².
-    The mean loss tends to 0 like 1/√T, against everyone. How soon depends on `rate`: try 0.01, 0.1 and 1.
+    the forecast; the weight w is its gross stake divided by the cap. This is gradient descent on
+    ½·w·(x − λ)². The mean loss tends to 0 like 1/√T, against everyone. How soon depends on `rate`: try 0.01,
+    0.1 and 1.
 
     Parameters
     ----------

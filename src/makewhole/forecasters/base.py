@@ -40,6 +40,9 @@ def adapt(model: Any, classes: int | None = None) -> BaseForecaster:
     >>> adapt(lambda x: 0.25).predict(None)
     (0.25, 0.0)
     """
+    if isinstance(model, type):
+        name = model.__name__
+        raise TypeError(f"base must be an object, not a class: write {name}(...) instead of {name}")
     if hasattr(model, "learn") and hasattr(model, "predict"):
         base: BaseForecaster = model
         return base

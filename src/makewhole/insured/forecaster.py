@@ -555,7 +555,9 @@ class InsuredForecaster:
     @classmethod
     def _restored(cls, state: Mapping[str, Any], base: Any, correction: type[Correction] | None) -> Self:
         if state["base"] and base is None:
-            raise ValueError("pass base=: this forecaster was saved with one, and it is saved by its owner")
+            raise ValueError(
+                "pass base=, the model: this forecaster was saved with one, which makewhole does not save"
+            )
         settings = dict(state["settings"])
         lines = settings["classes"] or 1
         objects = [saved.read_rule(one, correction) for one in state["corrections"]]
@@ -573,7 +575,7 @@ class InsuredForecaster:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything but the base to a versioned file of plain data.
 
-        A crash in the middle leaves the file that was there before. The base is saved by its owner.
+        A crash in the middle leaves the file that was there before. Save the base yourself.
         """
         saving.write(path, kind=saved.KIND, version=saved.VERSION, content=self.to_state())
 
