@@ -159,3 +159,10 @@ def test_every_public_name_is_there_and_documented_with_an_example() -> None:
     refusals = {n for n in mw.__all__ if isinstance(t := getattr(mw, n), type) and issubclass(t, Exception)}
     functions = {n for n in mw.__all__ if callable(getattr(mw, n))}
     assert functions - set(examples) <= records | refusals
+
+
+def test_public_modules_are_there_after_import_makewhole() -> None:
+    said = python(
+        "import makewhole as mw; print(mw.studies.run, mw.datasets.load_flights, mw.river.InsuredClassifier)"
+    )
+    assert "InsuredClassifier" in said

@@ -119,3 +119,11 @@ def test_displays_come_from_predictions_and_estimators_too() -> None:
 def test_bad_input_to_displays_is_named(call: Any, message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         call(mw.plots.ReliabilityDisplay)
+
+
+def test_an_audit_given_to_the_picture_of_a_backtest_is_named() -> None:
+    report = mw.audit(pd.DataFrame({"mu": [0.5], "y": [1]}))
+    with pytest.raises(
+        TypeError, match="report must be a BacktestResult, which mw.backtest returns; got AuditRep"
+    ):
+        mw.plots.LossDisplay.from_report(report)

@@ -310,3 +310,21 @@ def test_the_statement_reads_as_a_table() -> None:
     assert repr(f) == "InsuredForecaster(StandardRegret(rate=0.1), max_stake=1000.0, rounds=1)"
     assert f.forecast(mu=0.5).id == 1
     assert f.settle(np.int64(1), 0) == []
+
+
+def test_a_class_or_a_name_in_place_of_an_object_is_named() -> None:
+    class Model:
+        def predict(self, x: object) -> tuple[float, float]:
+            return 0.5, 0.0
+
+        def learn(self, *given: object, **named: object) -> None:
+            pass
+
+    with pytest.raises(
+        TypeError, match=r"base must be an object, not a class: write Model\(...\) instead of Model"
+    ):
+        mw.InsuredForecaster(Model, max_stake=1)
+    with pytest.raises(
+        TypeError, match=r"correction must be an object, such as mw.Reserve\(\); got the text 'res"
+    ):
+        mw.InsuredForecaster(None, "reserve", max_stake=1)  # type: ignore[arg-type]  # what it is about
