@@ -189,3 +189,44 @@ def use(f: mw.InsuredForecaster, path: Path) -> None:
         f.settle(q, 1)
     f.save(path)
     mw.InsuredForecaster.load(path, base=f.base)
+
+
+def edited(kind: str, change: Any) -> dict[str, Any]:
+    f = played(insured(kind), 12, seed=0)
+    state: dict[str, Any] = json.loads(json.dumps(f.to_state()))
+    items = {tuple(key): value for key, value in state["items"]}
+    change(items)
+    return state
+
+
+def first_open(items: Any) -> Any:
+    return next(value for key, value in items.items() if key[0] == "open")
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("reserve", lambda i: i["exposure", None].update(late_open=10**400)),
+        ("reserve", lambda i: i["exposure", None].update(late_potential=[1.7e308])),
+        ("reserve", lambda i: i["exposure", None].update(late_potential=[-0.1])),
+        ("reserve", lambda i: i["exposure", None].update(lost=[0.0, 0.0])),
+        ("reserve", lambda i: i["totals", None].update(total=1.7e308, low=1.7e308, surprises=None)),
+        ("reserve", lambda i: i["memory", 0, None].update(scale=1e-300, losses=1e300)),
+        ("reserve", lambda i: i["memory", 0, None].update(origin=-1e308)),
+        ("reserve", lambda i: i["memory", 0, None].update(low=-1e300)),
+        ("overlapping", lambda i: i.update({("memory", 0, None): None}) or i["memory", 0, "a"].clear()),
+        ("swap", lambda i: i["memory", 0, None]["sums"].__setitem__(4, 1e308)),
+        ("swap", lambda i: i["memory", 0, None]["weights"].__setitem__(2, 1e-320)),
+        ("default", lambda i: first_open(i)["lines"][0].update(c=1e308)),
+        ("one-sided", lambda i: first_open(i)["lines"][0].update(c=-5.0)),
+        ("reserve", lambda i: first_open(i)["lines"][0].update(mu=1.0, c=0.5)),
+    ],
+)
+def test_numbers_that_no_book_can_have_are_refused_before_they_do_harm(kind: str, change: Any) -> None:
+    with pytest.raises(ValueError, match=r"must|damaged"):
+        mw.InsuredForecaster.from_state(edited(kind, change))
+
+
+def test_numbers_of_more_than_64_bits_are_no_features() -> None:
+    with pytest.raises(ValueError, match="an array's type must be one of numbers or texts"):
+        saving.decode({"array": [1.0], "shape": [1], "type": np.dtype(np.longdouble).str}, {})

@@ -170,7 +170,7 @@ def _array_type(name: Any, items: list[Any]) -> np.dtype[Any]:
         found = np.dtype(name if isinstance(name, str) else object)
     except TypeError:
         found = np.dtype(object)
-    if found.kind not in "biufU":
+    if found.kind not in "biufU" or found == np.longdouble:
         raise ValueError(f"an array's type must be one of numbers or texts; got {name!r}")
     if found.kind == "U":
         longest = max(map(len, map(str, items)), default=1)

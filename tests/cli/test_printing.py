@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from makewhole.cli import main
@@ -109,3 +110,17 @@ def test_a_packed_file_that_unpacks_to_gigabytes_is_refused(
     path.write_bytes(gzip.compress(b"mu,y,stake\n" + b"0.5,1,1\n" * 4_000_000))
     assert main([command, str(path)]) == 1
     assert "must not unpack to more than" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--c-hat", "--event"])
+def test_an_empty_column_name_is_an_error(option: str, table: Path, capsys: Any) -> None:
+    assert main(["backtest", str(table), option, ""]) == 1
+    assert f"{option} must name a column; got ''" in capsys.readouterr().err
+
+
+def test_a_column_of_lists_is_an_error(tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "lists.parquet"
+    frame = pl.DataFrame({"mu": [0.5], "y": [1], "stake": [1.0], "w": [[1.0, 2.0]]})
+    frame.write_parquet(path)
+    assert main(["backtest", str(path), "--c-hat", "w"]) == 1
+    assert capsys.readouterr().err.startswith("makewhole: ")

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import makewhole as mw
-from makewhole.corrections import _kernels
+from makewhole.corrections import REGISTRY, Terms, _kernels
 
 target = st.floats(-1, 1)
 weight = st.one_of(st.just(1.0), st.floats(0, 1))
@@ -390,3 +390,21 @@ def test_a_range_may_end_at_zero_but_must_hold_more(ends: tuple[float, float]) -
     for low, high in [(0.0, 0.0), (0.1, 1.0), (-1.0, -0.1)]:
         with pytest.raises(ValueError, match=r"\[low, high\] must contain 0, with low < high"):
             mw.DeterministicSwap(4, low, high)
+
+
+@pytest.mark.parametrize("kind", REGISTRY)
+def test_bounds_on_the_mean_are_in_money_and_fall_with_the_rounds(kind: Any) -> None:
+    correction = kind()
+    found = [correction.mean_bound(rounds, Terms(cap)) for rounds in (100, 10_000) for cap in (1.0, 3.0)]
+    if found[0] is None:
+        assert found == [None] * 4
+        return
+    assert found[1] == pytest.approx(3 * found[0])
+    assert found[3] == pytest.approx(3 * found[2])
+    assert found[2] <= found[0]
+
+
+def test_deterministic_swaps_bound_is_theorem_cs() -> None:
+    """R·(1/K + K/T)·M, with R the width of the range of λ (docs/theory.md)."""
+    bound = mw.DeterministicSwap(10).mean_bound(1000, Terms(2.0, (0.0, 0.0)))
+    assert bound == pytest.approx(2.0 * 2.0 * (1 / 10 + 10 / 1000))

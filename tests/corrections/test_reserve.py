@@ -317,7 +317,7 @@ def allowed(f: mw.InsuredForecaster, rate: float, start: float = 0.0) -> Fractio
     """The bound, and what rounding may add to it (docs/theory.md)."""
     bound = Fraction(f.statement().certificate.bound or 0.0)
     largest = Fraction(max(1 - f.c_range[0], 1 + f.c_range[1], abs(start)))
-    return bound + 16 * largest * Fraction(f.max_stake) / Fraction(rate) / 2**53
+    return bound + 32 * largest * Fraction(f.max_stake) / Fraction(rate) / 2**53
 
 
 def paid_exactly(f: mw.InsuredForecaster, moves: Iterable[tuple[float, int, list[float]]]) -> Fraction:
@@ -357,7 +357,7 @@ def test_a_backtest_keeps_to_it_where_every_step_is_below_half_a_rounding_of_the
     assert result.certificate is not None
     paid, bound = math.fsum(result.trace["payment"].tolist()), result.certificate.bound or 0.0
     assert bound == pytest.approx(5e-5, rel=1e-6)
-    assert 0.9 * bound < paid <= bound + 16 * 2**-53 / rate
+    assert 0.9 * bound < paid <= bound + 32 * 2**-53 / rate
     assert result.total_loss == pytest.approx(paid, rel=1e-15)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -474,8 +475,9 @@ def test_a_thousand_stakes_on_one_forecast_are_kept_in_blocks(plain: bool) -> No
         assert sum(len(str(item)) for item in written) < 3500  # not all that came before
         f.apply(planned)
     again = mw.InsuredForecaster.from_state(json.loads(json.dumps(f.to_state())))
-    for one in (f, again):
-        payments = one.settle("UA-1", 1)
+    batch = mw.InsuredForecaster.from_state(json.loads(json.dumps(f.to_state())))
+    for one in (f, again, batch):
+        payments = one.settle_many({"UA-1": 1})["UA-1"] if one is batch else one.settle("UA-1", 1)
         assert list(payments) == [size * 0.75 - abs(size) * q.c for size in sizes]
         assert payments.by[1] == pytest.approx(sum(payments[1::3]))
         assert [key for key, _ in one.to_state()["items"] if key[0] in ("open", "stakes")] == []
@@ -493,3 +495,86 @@ def test_stakes_that_stand_in_the_wrong_blocks_are_refused() -> None:
         state["items"].append([["stakes", "UA-1", block], blocks[0][1][part]])
         with pytest.raises(ValueError, match=r"must have 40 stakes|blocks of stakes"):
             mw.InsuredForecaster.from_state(state)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"correction": mw.Reserve(0.5), "mode": "sound"},
+        {"correction": mw.Reserve(1.0)},
+        {"correction": mw.NoCorrection(), "mode": "sound", "capital": 1.0},
+        {"correction": mw.Reserve(0.5), "mode": "sound", "max_exposure": 9.0},
+    ],
+)
+def test_stakes_that_are_too_small_to_change_a_sum_do_not_pass_the_cap(options: dict[str, Any]) -> None:
+    """1 + 2⁻⁵³ is 1: any number of such stakes used to be accepted on top of a full one."""
+    f = mw.InsuredForecaster(None, max_stake=1.0, c_range=(0.0, 0.0), **options)
+    q = f.forecast(mu=0.0)
+    f.stake(q, 1.0)
+    taken = 0
+    for _ in range(100):
+        try:
+            f.stake(q, 2.0**-53)
+        except mw.StakeRefused as error:
+            assert error.limit == 0.0  # noqa: PT017 - some fit
+        else:
+            taken += 1
+    assert taken <= 8
+    with pytest.raises(mw.StakeRefused, match="over the cap"):
+        f.settle(q, 1, stake=2.0**-50)
+    bound = f.statement().certificate.bound or 0.0
+    assert sum(f.settle(q, 1)) <= bound + 32 * 2**-53 / min(1.0, f.corrections[0].rate or 1.0)
+
+
+def test_ten_tenths_fit_a_cap_of_one() -> None:
+    for parts in (3, 7, 10, 49, 1000):
+        f = mw.InsuredForecaster(max_stake=1.0)
+        q = f.forecast(mu=0.5)
+        for _ in range(parts):
+            f.stake(q, 1 / parts)
+        with pytest.raises(mw.StakeRefused):
+            f.stake(q, 1e-9)
+        assert f.statement().open == 1
+
+
+def test_with_classes_what_rounding_changes_is_booked_where_there_is_a_stake() -> None:
+    f = mw.InsuredForecaster(None, mw.Reserve(0.5), max_stake=1, classes=3, c_range=(0.0, 0.0))
+    draw, total = np.random.default_rng(0), Fraction(0)
+    for _ in range(300):
+        q = f.forecast(mu=[0.2, 0.3, 0.5])
+        f.stake(q, [0.0, *draw.uniform(-1, 1, 2)])  # nothing on the first class
+        total += sum(map(Fraction, f.settle(q, int(draw.integers(3)))))
+    booked = sum(Fraction(one.state()["losses"]) + Fraction(one.state()["low"]) for one in f.corrections)
+    assert abs(booked - total) < Fraction(2) ** -80
+
+
+def test_own_numbers_among_the_next_ones_are_stepped_over_at_once() -> None:
+    f = mw.InsuredForecaster(max_stake=1)
+    for id_ in (3, 4000, 9999):
+        f.forecast(mu=0.5, id=id_)
+    assert f.forecast_many(mu=[0.5] * 5000).ids == list(range(4001, 9001))
+    assert f.forecast_many(mu=[0.5] * 2).ids == [9001, 9002]
+    with pytest.raises(ValueError, match="id must be at most 9,223,372,036,854,775,807 as a number"):
+        f.forecast(mu=0.5, id=10**5000)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
+def test_nothing_is_at_risk_when_nothing_is_open(order: tuple[int, ...]) -> None:
+    f = mw.InsuredForecaster(max_stake=1)
+    open_ = [f.forecast(mu=0.3) for _ in range(3)]
+    for q, stake in zip(open_, (0.1, 0.2, 0.7), strict=True):
+        f.stake(q, stake)
+    for k in order:
+        assert f.statement().open_exposure > 0
+        f.settle(open_[k], 0)
+    assert f.statement().open_exposure == 0.0
+
+
+def test_negative_prices_are_counted_also_where_only_one_of_two_batches_has_them() -> None:
+    f = mw.InsuredForecaster(None, mw.NoCorrection(), max_stake=1, c_range=(-0.5, 0.5))
+    ids = [
+        *f.forecast_many(mu=[0.5, 0.5], c_hat=[0.1, 0.2]).ids,
+        *f.forecast_many(mu=[0.5], c_hat=[-0.1]).ids,
+    ]
+    f.settle_many(dict.fromkeys(ids, 1))
+    assert f.statement().negative_c == 1

@@ -407,3 +407,45 @@ def test_copies_go_on_as_the_original_does(kind: str) -> None:
     copies = [copy.deepcopy(f), pickle.loads(pickle.dumps(f))]  # noqa: S301 - our own bytes
     expected = state(played(f, 8, 6))
     assert [state(played(twin, 8, 6)) for twin in copies] == [expected] * 2
+
+
+def test_a_plan_of_another_forecaster_or_from_before_a_restart_is_refused() -> None:
+    f = mw.InsuredForecaster(max_stake=1)
+    for k in range(3):
+        f.settle(f.forecast(mu=0.5), k % 2, stake=1.0)
+    old = f.plan_forecast(mu=0.5)
+    again = mw.InsuredForecaster.from_state(f.to_state())
+    other = mw.InsuredForecaster(max_stake=1)
+    for one in (again, other):
+        for _ in range(12):
+            with pytest.raises(mw.ChangeRefused):
+                one.apply(old)
+            q = one.forecast(mu=0.5)
+            one.stake(q, 0.1)
+            one.void(q)
+    f.apply(old)
+
+
+def test_settings_cannot_be_deleted_either() -> None:
+    f, reserve = mw.InsuredForecaster(max_stake=1), mw.Reserve(0.1)
+    with pytest.raises(AttributeError, match="max_stake cannot be deleted: make a new InsuredForecaster"):
+        del f.max_stake
+    with pytest.raises(AttributeError, match="rate cannot be deleted: make a new Reserve"):
+        del reserve.rate
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_two_states_have_the_same_revision_and_every_change_ends_older_plans(kind: str) -> None:
+    f, draw = insured(kind), np.random.default_rng(1)
+    seen = {f._revision()}
+    for t in range(12):
+        q = f.forecast(**given_to(f, draw))
+        calls: list[Any] = [lambda q=q: f.stake(q, bet(f, draw)), lambda q=q: f.settle_many({q.id: 1})]
+        calls[1:] = [lambda q=q: f.void(q)] if t % 3 == 0 else calls[1:]
+        for call in calls:
+            seen.add(f._revision())
+            planned = f.plan_void(q)
+            call()
+            assert f._revision() not in seen
+            with pytest.raises(mw.ChangeRefused):
+                f.apply(planned)

@@ -282,7 +282,7 @@ def test_bad_settings_are_named(settings_: dict[str, Any], message: str) -> None
 
 def test_what_is_no_correction_or_base_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="correction must have propose, observe"):
-        mw.InsuredForecaster(None, "swap", max_stake=1)  # type: ignore[arg-type]  # bad on purpose
+        mw.InsuredForecaster(None, 0.5, max_stake=1)  # type: ignore[arg-type]  # bad on purpose
     with pytest.raises(TypeError, match="base must be a base learner"):
         mw.InsuredForecaster(0.5, max_stake=1)
     with pytest.raises(TypeError, match="there is a base"):

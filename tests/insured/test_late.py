@@ -350,7 +350,7 @@ def test_a_clairvoyant_cannot_live_on_rounding() -> None:
         )
         for _ in range(20_000):
             f.settle(f.forecast(mu=0.0), 1, stake=1.0)
-        rounding = 16 * max(1 - c_range[0], 1 + c_range[1], start) * 2**-53 / rate  # docs/theory.md
+        rounding = 32 * max(1 - c_range[0], 1 + c_range[1], start) * 2**-53 / rate  # docs/theory.md
         assert f.statement().total_loss <= (f.statement().certificate.bound or 0) + rounding
 
 

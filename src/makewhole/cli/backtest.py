@@ -93,9 +93,13 @@ def run(arguments: argparse.Namespace) -> None:
     group = given.group[0] if given.group and len(given.group) == 1 else given.group
     numbers = [given.mu, given.outcome, given.stake, *([given.c_hat] if given.c_hat else [])]
     texts = [*([given.event] if given.event else []), *(given.group or [])]
-    frame = Table(arguments.file).read(numbers, texts)
+    for option in ("c_hat", "event"):
+        if getattr(given, option) == "":
+            raise ValueError(f"--{option.replace('_', '-')} must name a column; got ''")
+    table = Table(arguments.file)
+    frame = table.read(numbers, texts)
     results = {}
-    with _Progress(quiet=arguments.json) as track:
+    with _Progress(quiet=arguments.json) as track, table.readable():
         for name in names:
             results[name] = mw.backtest(
                 frame,

@@ -17,6 +17,7 @@ added up to it. Only reserves use them: they must add up what was paid, exactly.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -115,7 +116,7 @@ def gradient_observe(
 ) -> None:
     """λ ← λ + (rate/√t)·w·(x − λ'), kept in its range; λ' is the λ with which the forecast was made."""
     values[1] += 1.0
-    lam = values[0] + values[2] / values[1] ** 0.5 * weight * (target - proposal[0])
+    lam = values[0] + values[2] / math.sqrt(values[1]) * weight * (target - proposal[0])
     values[0] = min(max(lam, values[3]), values[4])
 
 

@@ -107,6 +107,11 @@ class BookCorrection:
             raise AttributeError(f"{name} cannot be replaced on a correction: write a subclass")
         object.__setattr__(self, name, value)
 
+    def __delattr__(self, name: str) -> None:
+        if name in type(self).settings:
+            raise AttributeError(f"{name} cannot be deleted: make a new {type(self).__name__}")
+        object.__delattr__(self, name)
+
     @property
     def kernels(self) -> Kernels | None:
         """Its two steps, to be compiled; None if it must run in a plain Python loop."""
@@ -467,7 +472,7 @@ class Plain(BookCorrection):
 
 
 # A subclass that overrides one of these cannot use our compiled steps.
-_STEPS = ("propose", "observe", "_propose", "_observe", "proposed", "learned")
+_STEPS = ("propose", "observe", "_propose", "_observe", "proposed", "learned", "in_mode")
 
 
 def steps_as_registered(correction: BookCorrection) -> bool:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Self
 
+import numpy as np
+
 from makewhole import arguments
 from makewhole.corrections import _kernels
 from makewhole.corrections.base import Memory, Part, Proposal, Stepped
@@ -112,6 +114,7 @@ class CellCorrection(Stepped):
         """Return a correction with the state that `state()` returned."""
         sums = arguments.numbers("sums", state["sums"])
         weights = arguments.numbers("weights", state["weights"])
+        arguments.reject("sums", sums, np.abs(sums) > 1e200, "must lie in [-1e200, 1e200]")
         cells = arguments.whole("cells", state["cells"], least=2)
         if sums.shape != (cells,) or weights.shape != (cells,) or (weights < 0).any():
             raise ValueError(f"the state must hold {cells} sums and as many weights of at least 0")
@@ -124,6 +127,9 @@ class CellCorrection(Stepped):
         for k, (total, weight) in enumerate(zip(sums.tolist(), weights.tolist(), strict=True)):
             made._values[k], made._values[made.cells + k] = total, weight
             if weight > 0:  # the best response is the ratio of the sums
+                arguments.within(
+                    "sums / weights", total / weight if abs(total) < 1e300 * weight else 1e300, -1e12, 1e12
+                )
                 made._values[2 * made.cells + k] = total / weight
                 made._marks[k] = made.cell_of(total / weight)
         return made

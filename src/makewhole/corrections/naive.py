@@ -50,6 +50,8 @@ class NaiveBestResponse(Stepped):
         total, weight = arguments.numbers("state", [state["sum"], state["weight"]]).tolist()
         if weight < 0:
             raise ValueError(f"weight in the state must not be negative; got {weight}")
+        arguments.within("sum", total, -1e200, 1e200)
         made = cls()
-        made._values = [total, weight, total / weight if weight else 0.0]
+        best = 0.0 if not weight else total / weight if abs(total) < 1e300 * weight else 1e300
+        made._values = [total, weight, arguments.within("sum / weight", best, -1e12, 1e12)]
         return made

@@ -9,13 +9,18 @@ import numpy as np
 
 Name = str | int
 
+# Databases and other languages have whole numbers of 64 bits.
+_LARGEST = 2**63 - 1
+
 
 def read_name(argument: str, given: Any) -> Name:
-    """Return one name, text or a whole number; a TypeError for anything else."""
-    if type(given) is str or type(given) is int:
+    """Return one name, text or a whole number of at most 63 bits; an error for anything else."""
+    if type(given) is str:
         return given
     if isinstance(given, bool) or not isinstance(given, (str, int, np.integer)):
         raise TypeError(f"{argument} must be text or a whole number; got {given!r}")
+    if not isinstance(given, str) and not -_LARGEST <= given <= _LARGEST:
+        raise ValueError(f"{argument} must be at most {_LARGEST:,} as a number; give longer ones as text")
     return str(given) if isinstance(given, str) else int(given)
 
 
@@ -37,5 +42,5 @@ def read_names(argument: str, given: Any) -> tuple[Name, ...]:
     for name in given:
         if isinstance(name, bool) or not isinstance(name, (str, int, np.integer)):
             raise TypeError(f"{argument} must be names, text or whole numbers; got {name!r}")
-        names[name if isinstance(name, str) else int(name)] = None
+        names[read_name(argument, name)] = None
     return tuple(names)

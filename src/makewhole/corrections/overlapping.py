@@ -244,6 +244,9 @@ def _read_sum(state: Any, scale: float) -> Sum:
     """Return a sum from plain data, three numbers; a ValueError if its weight is below 0."""
     if not isinstance(state, list):
         return arguments.within("weight", state, 0.0, np.inf), 0.0, 0.0
-    start, total, low = (float(arguments.numbers("sum", number)) for number in state)
-    arguments.within("weight", start + scale * total, 0.0, np.inf)
+    if len(state) != 3:
+        raise ValueError(f"sum must be three numbers; got {state!r}")
+    start, total, low = (arguments.scalar("sum", number) for number in state)
+    arguments.within("weight", start + scale * total, 0.0, 1e12)
+    arguments.within("low", scale * low, -1.0, 1.0)
     return start, total, low

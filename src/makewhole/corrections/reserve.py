@@ -15,6 +15,8 @@ from makewhole.corrections.certificate import Terms
 
 # The largest |λ|: beyond it, rounding would lose the steps.
 _FAR = 10_000.0
+# The largest that late outcomes can have driven it to.
+_FARTHEST = 1e12
 
 
 class Reserve(Stepped):
@@ -205,6 +207,8 @@ class Reserve(Stepped):
         """Return the memory for which `part_state` returned `state`, with the lowest λ of these terms."""
         (_, _, start, total, low), marks = super().read_part(part, state)
         scale, floor = self._values[:2]
+        for name, lam in (("origin", start), ("λ", start + scale * total), ("low", 1e12 * scale * low)):
+            arguments.within(name, lam, -_FARTHEST, _FARTHEST)
         if start + scale * total < floor:
             return self._starting(floor, scale, floor), marks
         return [scale, floor, start, total, low], marks

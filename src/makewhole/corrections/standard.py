@@ -78,7 +78,7 @@ class StandardRegret(Stepped):
         A rate above 1 adds R·M·rate²/T, for the first rate² forecasts, whose steps lead out of λ's range.
         """
         reach = 2.0 + terms.c_range[1] - terms.c_range[0]
-        early = self.rate**2 / rounds if self.rate > 1 else 0.0
+        early = self.rate * self.rate / rounds if self.rate > 1 else 0.0
         return (reach / (self.rate * math.sqrt(rounds)) + reach * early) * terms.max_stake
 
     def __eq__(self, other: object) -> bool:

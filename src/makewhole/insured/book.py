@@ -239,7 +239,7 @@ def check_exposure(
         raise StakeRefused(message, _part(amounts, sum(now), sum(then), most - others))
     for exposure, bounds in scopes:
         for k, bound in enumerate(bounds or ()):
-            slack = max(1e-10 * max_stake, 1e-15 * bound)  # for rounding
+            slack = 2e-15 * (bound + max_stake)  # for rounding
             left = bound + slack - exposure.lost[k] - exposure.staked[k] + counted[k]
             if then[k] > left and then[k] > now[k]:
                 message = f"this stake could lose {then[k]:g}; the certificate leaves {max(0.0, left):g}"

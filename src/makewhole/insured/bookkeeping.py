@@ -49,6 +49,9 @@ from makewhole.insured.changes import (
 from makewhole.insured.refusals import ConservationError, ForecastOpen, StakeRefused
 from makewhole.insured.totals import Standing, Totals
 
+# The sum of fewer stakes than this is off by less than a billionth of it.
+_FEW = 1_000_000
+
 # Reads a key of the state, as it is or as a batch in the making has it.
 Get = Callable[[Key], Any]
 Patch = dict[Key, Any]
@@ -90,6 +93,7 @@ class Bookkeeping:
         self.classes, self.max_exposure, self.capital = classes, max_exposure, capital
         self.teaches = teaches
         self.max_stake, self.one_sided = terms.max_stake, terms.one_sided
+        self.room_left = (1.0 - 1e-9) * terms.max_stake  # up to here, rounding cannot have hidden anything
         self.grouped, self.apart = self.one.grouped, self.one.apart
         self.publishing = Rules(terms.one_sided, terms.sound, self.one.integrates)
         self.capped = max_exposure is not None
@@ -264,7 +268,7 @@ class Bookkeeping:
     def take(self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any) -> int:
         """Take a stake, if the caps leave room for it."""
         name = None if by is None else read_name("by", by)
-        amounts = self.accepted(open_.grosses, stake)
+        amounts = self.accepted(get, open_, stake)
         if self.max_exposure is not None:
             self._check_exposure(get, open_, amounts, self.max_exposure)
         after = open_.with_stake(tuple.__new__(Stake, (amounts, name)), capped=self.capped)
@@ -294,11 +298,11 @@ class Bookkeeping:
         """Settle a forecast: who receives what, what is lost, and what is learned."""
         y = arguments.outcome(outcome, self.classes)
         id_: Any = open_.forecast.id
-        stakes = [*(stake for n in range(open_.blocks) for stake in get(("stakes", id_, n))), *open_.stakes]
+        stakes = self.stakes_on(get, open_)
         nets, grosses = open_.nets, open_.grosses
         if stake is not None:
             name = None if by is None else read_name("by", by)
-            amounts = self.accepted(grosses, stake)
+            amounts = self.accepted(get, open_, stake)
             if self.max_exposure is not None:
                 self._check_exposure(get, open_, amounts, self.max_exposure)
             stakes.append(Stake(amounts, name))
@@ -328,7 +332,7 @@ class Bookkeeping:
         """What every stake receives; and of every line its loss, its target and its weight.
 
         The losses of the lines are what was paid, to the last digit: a payment on several classes is rounded,
-        and the difference is counted on the first of them.
+        and the difference is counted on the first of them that has a stake.
         """
         happened = [float(y)] if self.classes is None else [float(y == k) for k in range(self.classes)]
         payments, parts = Payments(), []
@@ -340,15 +344,17 @@ class Bookkeeping:
             payments.append(paid)
             parts.append(each)
         results = []
+        first = next((k for k, gross in enumerate(grosses) if gross), 0)
         scale = sum(gross * (1.0 + abs(line.c)) for gross, line in zip(grosses, lines, strict=True))
         for k, (mu, c, origin, *_) in enumerate(lines):
             expected, target, weight = balance(
                 mu, c, origin, happened[k], nets[k], grosses[k], self.max_stake
             )
-            if k:
+            if k != first:
                 loss, rest = exact_sum([each[k] for each in parts])
             else:
-                loss, rest = exact_sum([*payments, *(-part for each in parts for part in each[1:])])
+                others = [-part for each in parts for j, part in enumerate(each) if j != first]
+                loss, rest = exact_sum([*payments, *others])
             if not abs(loss - expected) <= 1e-9 * scale + 1e-300:
                 raise ConservationError(f"payments add up to {loss!r}, the loss is {expected!r}")
             results.append(tuple.__new__(LineResult, (loss, target, weight, rest)))
@@ -431,12 +437,23 @@ class Bookkeeping:
             )
         check_exposure(open_, amounts, scopes, most, self.max_stake)
 
-    def accepted(self, grosses: tuple[float, ...], stake: Any) -> tuple[float, ...]:
-        """The stake as one number per line, if it is taken on top of what is there."""
-        if type(stake) is float and self.classes is None:
-            size = grosses[0] + abs(stake)
-            if size <= self.max_stake and not (self.one_sided and stake < 0):
-                return (stake,)
+    @staticmethod
+    def stakes_on(get: Get, open_: OpenForecast) -> list[Stake]:
+        """All stakes on a forecast, the oldest first."""
+        id_ = open_.forecast.id
+        return [*(stake for n in range(open_.blocks) for stake in get(("stakes", id_, n))), *open_.stakes]
+
+    def accepted(self, get: Get, open_: OpenForecast | None, stake: Any) -> tuple[float, ...]:
+        """The stake as one number per line, if the cap leaves room for it; None stands for a fresh forecast.
+
+        Close to the cap the stakes are added up without rounding: else any number of stakes would fit that
+        are too small to change the sum.
+        """
+        grosses, bets = (self.zero, 0) if open_ is None else (open_.grosses, open_.bets)
+        room = self.max_stake if not bets else self.room_left if bets < _FEW else -1.0
+        fits = type(stake) is float and self.classes is None and grosses[0] + abs(stake) <= room
+        if fits and not (self.one_sided and stake < 0):
+            return (stake,)
         array = arguments.numbers("stake", stake)
         shape = () if self.classes is None else (self.classes,)
         if array.shape != shape:
@@ -445,11 +462,20 @@ class Bookkeeping:
         for k, b in enumerate(amounts):
             if self.one_sided and b < 0:
                 raise StakeRefused(f"stakes must not be negative on a one-sided forecast; got {b}", 0.0)
-            if grosses[k] + abs(b) > self.max_stake:
-                left, where = self.max_stake - grosses[k], f" on class {k}" if self.classes else ""
+            if grosses[k] + abs(b) > room and self._full(get, open_, k, b):
+                left = max(0.0, self.max_stake - grosses[k])
+                where = f" on class {k}" if self.classes else ""
                 message = f"stake {b}{where} is over the cap of {self.max_stake} per forecast: {left} is left"
                 raise StakeRefused(message, left)
         return amounts
+
+    def _full(self, get: Get, open_: OpenForecast | None, k: int, b: float) -> bool:
+        """Whether the stakes on a line and one more, added up without rounding, are over the cap.
+
+        The cap is passed by less than a few roundings of it: ten stakes of 0.1 fit a cap of 1.
+        """
+        sizes = [] if open_ is None else [abs(stake.amounts[k]) for stake in self.stakes_on(get, open_)]
+        return math.fsum((*sizes, abs(b), -self.max_stake)) > 2.0**-50 * self.max_stake
 
 
 def exact_sum(numbers: Sequence[float]) -> tuple[float, float]:

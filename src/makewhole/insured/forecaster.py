@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, Self, SupportsIndex
 
 import numpy as np
@@ -19,12 +19,7 @@ from makewhole.corrections.names import Name
 from makewhole.decisions import Forecast
 from makewhole.forecasters import adapt, ask
 from makewhole.insured import saved
-from makewhole.insured.book import (
-    Id,
-    OpenForecast,
-    Stake,
-    published,
-)
+from makewhole.insured.book import Id, OpenForecast, Stake, published
 from makewhole.insured.bookkeeping import Bookkeeping
 from makewhole.insured.changes import (
     STANDING,
@@ -65,8 +60,6 @@ from makewhole.insured.totals import Standing, Totals
 
 # An id as callers give it: text, or a whole number of any kind.
 AnyId = str | SupportsIndex
-# Reads a key of the state, as it is or as a batch in the making has it.
-Get = Callable[[Key], Any]
 
 # Every class has a correction of its own.
 _MOST_CLASSES = 100_000
@@ -189,11 +182,17 @@ class InsuredForecaster:
         if self._books.plain:
             self._books = PlainBookkeeping(terms, rules, teaches=self.base is not None, **limits)
         self._state = self._books.begin()
+        self._epoch = int.from_bytes(os.urandom(8), "big") << 64  # a plan of another forecaster must not fit
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _SETTINGS and name in self.__dict__:
             raise AttributeError(f"{name} cannot be changed: make a new InsuredForecaster")
         object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in _SETTINGS:
+            raise AttributeError(f"{name} cannot be deleted: make a new InsuredForecaster")
+        object.__delattr__(self, name)
 
     def __repr__(self) -> str:
         cap, rounds = self.max_stake, self._state[TOTALS].rounds
@@ -445,8 +444,9 @@ class InsuredForecaster:
         return self._stated(None, groups)
 
     def _revision(self) -> int:
+        """Name this state: no other, also of no other forecaster, has the same."""
         revision: int = self._state[STANDING].revision
-        return revision
+        return self._epoch + revision
 
     def _state_of_groups(self) -> dict[Name, Statement]:
         return {key[1]: self._stated(key[1], {}) for key, _ in self._kept("totals") if key[1] is not None}
@@ -509,7 +509,7 @@ class InsuredForecaster:
 
     def check_stake(self, stake: Any) -> None:
         """Raise what staking this on a fresh forecast would raise, exposure aside."""
-        self._books.accepted(self._books.nothing_open.staked, stake)
+        self._books.accepted(self._state.get, None, stake)
 
     # --- as plain data ------------------------------------------------------------------------------------
 

@@ -36,8 +36,8 @@ _MISSING = object()
 def collector_paused() -> Iterator[None]:
     """Pause the garbage collector: a batch makes many small tuples, which it would walk over and over."""
     running = gc.isenabled()
-    gc.disable()
     try:
+        gc.disable()
         yield
     finally:
         if running:
@@ -189,8 +189,8 @@ def _new_ids(get: Get, patch: Patch, count: int, ids: Sequence[Id] | None) -> tu
         number: int = get(STANDING).next
         chosen: list[Id] = list(range(number, number + count))
         keys: list[Key] = [("open", id_) for id_ in chosen]
-        while any(map(get, keys)):  # somebody's own id is among them
-            number += 1
+        while any(map(get, keys)):  # somebody's own id is among them: go on after the last such
+            number += 1 + max(k for k, key in enumerate(keys) if get(key) is not None)
             chosen = list(range(number, number + count))
             keys = [("open", id_) for id_ in chosen]
         patch[STANDING] = get(STANDING)._replace(next=number + count)

@@ -69,8 +69,10 @@ class PlainBookkeeping(Bookkeeping):
         name = None if by is None else read_name("by", by)
         forecast, number, x, said, lines, _, (net,), grosses, bets, room, _, risk, stakes = open_
         b = stake
-        if not (type(b) is float and b >= 0.0 and grosses[0] + b <= self.max_stake):
-            (b,) = self.accepted(grosses, stake)
+        if not (
+            type(b) is float and b >= 0.0 and grosses[0] + b <= (self.room_left if bets else self.max_stake)
+        ):
+            (b,) = self.accepted(get, open_, stake)
         line = lines[0]
         mu, c, net, gross = line[0], line[1], net + b, grosses[0] + abs(b)
         at_risk = -net * mu - gross * c
@@ -104,12 +106,10 @@ class PlainBookkeeping(Bookkeeping):
         cap = self.max_stake
         patch["open", id_] = None
         if bets > BLOCK:
-            for n in range(open_.blocks):
-                patch["stakes", id_, n] = None
-            older = (placed for n in range(open_.blocks) for placed in get(("stakes", id_, n)))
-            stakes = (*older, *stakes)
+            stakes = tuple(self.stakes_on(get, open_))
+            patch.update(dict.fromkeys([("stakes", id_, n) for n in range(open_.blocks)]))
         if stake is not None:
-            amounts = self.accepted((gross,), stake)
+            amounts = self.accepted(get, open_, stake)
             placed = _new(Stake, (amounts, None if by is None else read_name("by", by)))
             net, gross, bets, stakes = net + amounts[0], gross + abs(amounts[0]), bets + 1, (*stakes, placed)
         error, payments = y - mu, Payments()

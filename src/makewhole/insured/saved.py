@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from makewhole import arguments, corrections, saving
 from makewhole.corrections import BookCorrection, Proposal, Terms
 from makewhole.corrections.names import Name, read_name, read_names
@@ -28,6 +30,9 @@ from makewhole.insured.many import opened
 from makewhole.insured.totals import Standing, Totals, read_totals
 
 KIND, VERSION, VERSIONS = "makewhole.insured", 4, (2, 3, 4)
+
+# No c, λ or target is as large, whatever correction has made it.
+_FAR = 1e12
 
 # Kinds of feature rows that are saved under their name.
 _ROWS = {"SparseRow": SparseRow}
@@ -269,8 +274,15 @@ def _read_proposal(saved: list[Any]) -> Proposal:
 
 def _check_line(line: Line, rule: BookCorrection, terms: Terms) -> None:
     """Refuse a line that a forecaster with these terms and this correction cannot have published."""
-    if terms.sound and not 0 <= line.c <= 0.5:
+    if terms.one_sided and line.c != 0:
+        raise ValueError(f"c must be 0 on a one-sided forecast; got {line.c}")
+    if terms.sound and not terms.one_sided and not 0 <= line.c <= 0.5:
         raise ValueError(f"c must lie in [0, 0.5] in sound mode; got {line.c}")
+    if terms.sound and not terms.one_sided and not line.c <= line.mu <= 1.0 - line.c:
+        raise ValueError(f"mu must lie in [c, 1 - c] in sound mode; got {line.mu} with c = {line.c}")
+    for name in ("c", "origin", "c_hat"):
+        arguments.within(name, getattr(line, name), -_FAR, _FAR)
+    arguments.within("λ", line.proposal.lam, -_FAR, _FAR)
     if (line.inner is None) != (rule.over is None):
         raise ValueError("an open forecast must have been made with the corrections in the file")
     rule.check(line.proposal)
@@ -290,7 +302,10 @@ def _read_exposure(
         return exposure
     names = ("lost", "low", "late_potential")
     lost, low, late = (arguments.numbers("exposure", saved[name]) for name in names)
-    late_open = max(exposure.late_open, arguments.whole("late_open", saved["late_open"], least=0))
+    late_open = max(exposure.late_open, arguments.whole("late_open", saved["late_open"], least=0, most=2**53))
+    widest = 2**53 * (2.0 + books.terms.c_range[1] - books.terms.c_range[0]) * books.max_stake
+    if max(np.abs([*lost, *low, *late]), default=0.0) > widest:
+        raise ValueError(f"exposure must be one that a book can have; got {saved!r}")
     if {lost.shape, low.shape, late.shape} != {(lines,)} or (late < 0).any():
         raise ValueError(f"exposure must hold {lines} numbers, none negative; got {saved!r}")
     slack = 1e-9 * books.max_stake  # what is open now may be a rounding more than it was

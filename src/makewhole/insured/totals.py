@@ -129,7 +129,7 @@ def read_totals(saved: dict[str, Any], most_staked: float, loss_range: float) ->
     }
     rounds = 1.0000001 * numbers["rounds"]  # sums are rounded
     numbers["turnover"] = arguments.within("turnover", saved["turnover"], 0.0, rounds * most_staked)
-    numbers |= {name: arguments.scalar(name, saved[name]) for name in ("total", "low")}
+    numbers |= {name: arguments.within(name, saved[name], -1e200, 1e200) for name in ("total", "low")}
     surprises = saved["surprises"]
     if surprises is not None:  # so no loss was beyond its range
         surprises = arguments.within("surprises", surprises, 0.0, rounds * (2 * loss_range) ** 2)
