@@ -68,7 +68,8 @@ def test_reliability_shows_bins_bounds_band_and_the_best_bet() -> None:
     assert len(points) == 15
     group = mw.plots.ReliabilityDisplay.from_report(report, group="g", value="a")
     assert group.ax_.get_title() == "g=a"
-    calm = mw.plots.ReliabilityDisplay.from_report(mw.audit(table_of(2000, 0)))
+    even = pd.DataFrame({"mu": [0.5] * 2000, "y": [0, 1] * 1000})  # exactly as often as said
+    calm = mw.plots.ReliabilityDisplay.from_report(mw.audit(even))
     assert len(calm.ax_.get_legend().get_texts()) == 1  # no band, and no bet to mark
     with pytest.raises(ValueError, match="the report has no cells for group='nowhere'"):
         mw.plots.ReliabilityDisplay.from_report(report, group="nowhere")

@@ -1,14 +1,24 @@
-"""Bounds on the mean of independent outcomes, after Chernoff and Hoeffding. They hold for any number of rows.
+"""Bounds on the mean of independent outcomes. They hold for any number of rows.
 
 Take n independent outcomes in [0, 1]. Their probabilities may all differ; p is the mean of them. Let m be the
 average of the outcomes. The chance that the average comes out as far above p as m, or farther, is at most
-exp(−n·KL(m ‖ p)), where KL(m ‖ p) = m·ln(m/p) + (1−m)·ln((1−m)/(1−p)). The same holds below p.
+exp(−n·KL(m ‖ p)), where KL(m ‖ p) = m·ln(m/p) + (1−m)·ln((1−m)/(1−p)). The same holds below p (`tail`).
+
+If each outcome is 0 or 1, a sharper bound holds, too (`count_tail`). With S of them, and m = S/n, it is
+
+    P(S <= k) <= Φ(−√(2n·KL((k+1)/n ‖ p)))   where k + 1 <= np,
+
+and likewise above. For equal probabilities this is Zubkov and Serov's bound on the binomial distribution.
+For others it follows from Hoeffding (1956), Theorem 4: with the same p, the tail beyond np ∓ 1 is largest
+where all probabilities are equal. For Φ(−x) its upper bound by Pollak (1956) is taken.
 
 The bounds do not cover outcomes whose probabilities depend on earlier outcomes; `makewhole.insured.monitor`
 does.
 
-Reference: Hoeffding (1963), "Probability inequalities for sums of bounded random variables", Theorems 1
-and 2.
+References: Hoeffding (1956), "On the distribution of the number of successes in independent trials";
+Hoeffding (1963), "Probability inequalities for sums of bounded random variables", Theorems 1 and 2;
+Zubkov & Serov (2013), "A complete proof of universal inequalities for the distribution function of the
+binomial law"; Pollak (1956), "A remark on 'Elementary inequalities for Mills' ratio'".
 """
 
 from __future__ import annotations
@@ -48,6 +58,23 @@ def tail(mean: Any, p: Any, rows: Any) -> Floats:
     return chance
 
 
+def count_tail(mean: Any, p: Any, rows: Any) -> Floats:
+    """The same for outcomes that are 0 or 1 and weigh the same: a smaller upper bound.
+
+    The smaller of `tail` and, where p is at least one outcome away from `mean`, the bound by Zubkov and Serov
+    (at the top of this module).
+    """
+    mean, p, rows = (np.asarray(given, np.float64) for given in (mean, p, rows))
+    side = np.sign(p - mean)
+    nearer = np.clip(mean + side / np.maximum(rows, 1.0), 0.0, 1.0)  # one outcome more towards p
+    x = np.sqrt(2 * rows * divergence(nearer, p))
+    with np.errstate(invalid="ignore"):
+        normal = np.exp(-x * x / 2) * np.sqrt(2 / np.pi) / (x + np.sqrt(x * x + 8 / np.pi))
+    sharper = (side != 0) & (side * (p - nearer) >= 0) & (rows >= 1)
+    chance: Floats = np.where(sharper, np.fmin(normal, tail(mean, p, rows)), tail(mean, p, rows))
+    return chance
+
+
 def weighted_tail(gap: Any, spread: Any) -> Floats:
     """An upper bound on the chance that a weighted average lies at least `gap` above its mean (or below).
 
@@ -64,12 +91,12 @@ def weighted_reach(spread: Any, risk: Any) -> Floats:
     return reach
 
 
-def interval(mean: Floats, rows: Floats, risk: Any) -> tuple[Floats, Floats]:
+def interval(mean: Floats, rows: Floats, risk: Any, *, counts: Any = False) -> tuple[Floats, Floats]:
     """The interval (low, high) in which p lies, given that `rows` outcomes average `mean`.
 
     Each of its two ends is wrong with a chance of at most `risk`. The ends are where `tail` equals `risk`, to
     the last digit, however close to 0: a few heavy rows can put the lower end many orders of magnitude below
-    `mean`.
+    `mean`. Where `counts` is true, each outcome is 0 or 1, and `count_tail` is used.
 
     Examples
     --------
@@ -78,7 +105,11 @@ def interval(mean: Floats, rows: Floats, risk: Any) -> tuple[Floats, Floats]:
     >>> low, high = bounds.interval(np.array([0.0, 0.5]), np.array([10.0, 1000.0]), risk=0.025)
     >>> low.round(3).tolist(), high.round(3).tolist()
     ([0.0, 0.457], [0.308, 0.543])
+    >>> low, high = bounds.interval(np.array([0.0, 0.5]), np.array([10.0, 1000.0]), risk=0.025, counts=True)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.0, 0.468], [0.308, 0.532])
     """
+    counts = np.broadcast_to(counts, mean.shape)
     most = -np.log(risk) / np.maximum(rows, 1e-300)
     ends = []
     for outermost in (0.0, 1.0):
@@ -87,7 +118,10 @@ def interval(mean: Floats, rows: Floats, risk: Any) -> tuple[Floats, Floats]:
         inside = (mean.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 makes 0 of −0
         for _ in range(_HALVINGS):
             middle = (outside + inside) // 2
-            fits = divergence(mean, middle.view(np.float64)) <= most
+            p = middle.view(np.float64)
+            fits = divergence(mean, p) <= most
+            if counts.any():
+                fits &= ~counts | (count_tail(mean, p, rows) >= risk)
             inside, outside = np.where(fits, middle, inside), np.where(fits, outside, middle)
         # Return `outside`, not `inside`: rounding then makes the interval wider, never narrower.
         ends.append(outside.view(np.float64))

@@ -146,7 +146,7 @@ def test_a_report_says_what_it_assumes_how_and_when_it_was_made_and_by_what(
     printed, page = capsys.readouterr().out, (tmp_path / "a.html").read_text()
     for said in (printed.replace("\n", " "), page, report._repr_html_()):
         assert "Assumed: independent rows" in said
-        assert "Method: Chernoff" in said
+        assert "Method: the bounds on counts of Hoeffding" in said
         assert f"Made {report.made[:10]} by " in said
     assert f"makewhole audit {path} --by g --bins 5 --html {tmp_path / 'a.html'}" in page
 

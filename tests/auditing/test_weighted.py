@@ -62,7 +62,19 @@ def slow_cell(rows: Any, cells: int, confidence: float, c: float) -> SlowCell:
     def hoeffding(p: float) -> float:
         return math.exp(-2 * (mean - p) ** 2 / squares)
 
-    bounds, ends = (chernoff, hoeffding)[:kinds], []
+    def on_counts(p: float) -> float:
+        """Zubkov and Serov's bound at one outcome nearer to p, where p is farther; and Pollak's on Φ(−x)."""
+        nearer = (round(mean * n) + (1 if p > mean else -1)) / n
+        if p == mean or (p - nearer) * (p - mean) < 0:
+            return chernoff(p)
+        x = math.sqrt(2 * n * float(rel_entr(nearer, p) + rel_entr(1 - nearer, 1 - p)))
+        if math.isinf(x):
+            return 0.0
+        mills = 2 / (x + math.sqrt(x**2 + 8 / math.pi))
+        return min(chernoff(p), math.exp(-(x**2) / 2) / math.sqrt(2 * math.pi) * mills)
+
+    bounds: Any = (on_counts,) if kinds == 1 else (chernoff, hoeffding)
+    ends = []
     for outermost, innermost in ((0.0, max), (1.0, min)):
         roots = [
             brentq(lambda p, bound=bound: bound(p) - risk, outermost, mean, xtol=1e-15)

@@ -40,6 +40,9 @@ from makewhole.auditing.sums import Columns, GroupedSums
 _MOST_BINS = (
     1000  # with more there would be a few rows per cell, and the cells of many groups would fill memory
 )
+# Which bounds were used, in the report.
+_ON_COUNTS = "the bounds on counts of Hoeffding (1956) and of Zubkov and Serov (2013)"
+_ON_WEIGHTS = "the bounds of Chernoff and of Hoeffding (1963) on weighted means"
 _UNSEEN_SHOWN = 5  # classes that never happen, in a note
 _SCORES = ("squared", "log_said", "impossible", "log_hit", "impossible_hit")
 
@@ -136,9 +139,9 @@ def audit(
     >>> table["y"] = draw.uniform(size=20_000) < table["mu"] + 0.1 * (table["where"] == "JFK")
     >>> report = mw.audit(table, groups="where")
     >>> report.verdict, {name: round(group.smallest_c, 2) for name, group in report.groups["where"].items()}
-    ('refuted', {'BOS': 0.0, 'JFK': 0.08})
+    ('refuted', {'BOS': 0.0, 'JFK': 0.09})
     >>> mw.audit(table, groups="where", c=0.12).verdict, round(report.certified_c, 2)
-    ('open', 0.2)
+    ('open', 0.19)
     >>> mw.audit(table, groups="where", c=0.21).verdict
     'certified'
     """
@@ -399,6 +402,7 @@ def _report(
         certified_c=float(cells.certified_c.max()),
         outlook=look_ahead(cells),
         bets=2 * cells.means.cells,
+        method=_ON_COUNTS if (cells.means.ways == 1).all() else _ON_WEIGHTS,
         best=find_best(cells),
         wins=float(wins.measured.max()),
         wins_low=float(wins.at_least.max()),

@@ -120,11 +120,11 @@ def bound_gaps(means: Means, confidence: float) -> GapBounds:
 
         risk = (1 − confidence) / (2 · cells · ways).
 
-    The first bound is Chernoff's. Divided by the largest weight, w·y lies in [0, 1]; its mean is m·share,
-    where m is the mean outcome. So p lies where n·KL(m·share ‖ p·share) <= ln(1/risk). Where rows weigh
-    differently there is a second bound, Hoeffding's: |m − p| <= spread·√(ln(1/risk) / 2). The narrower of the
-    two is taken on each side. Where all weights are equal the first is always the narrower, and has all the
-    risk.
+    Where all rows weigh the same, the outcomes are counts, and p lies where `bounds.count_tail` is at least
+    the risk. Where they weigh differently, two bounds are tried. The first is Chernoff's: divided by the
+    largest weight, w·y lies in [0, 1]; its mean is m·share, where m is the mean outcome. So p lies where
+    n·KL(m·share ‖ p·share) <= ln(1/risk). The second is Hoeffding's: |m − p| <= spread·√(ln(1/risk) / 2). The
+    narrower of the two is taken on each side.
 
     Dividing the risk between two bounds is on the safe side: both are thresholds of the same mean m.
     """
@@ -132,7 +132,7 @@ def bound_gaps(means: Means, confidence: float) -> GapBounds:
     risk = (1 - confidence) / (2 * means.cells * ways)
     low, high = np.zeros(full.shape), np.ones(full.shape)
     scaled = (means.outcome * share)[full]
-    low[full], high[full] = bounds.interval(scaled, means.rows[full], risk[full])
+    low[full], high[full] = bounds.interval(scaled, means.rows[full], risk[full], counts=ways[full] == 1)
     low, high = low / share, np.minimum(high / share, 1.0)
     if means.spread is not None:
         reach = bounds.weighted_reach(means.spread, risk)
@@ -145,15 +145,19 @@ def compute_p_values(means: Means) -> Floats:
     """Test in every cell whether the truth can lie within c of the forecast.
 
     The edge is the end of [μ − c, μ + c] that is nearer to the mean outcome m. `chance` is an upper bound on
-    the chance of a mean as far out as m if the truth were the edge: exp(−n·KL(m·share ‖ edge·share)), or,
-    where rows weigh differently, the smaller of this and exp(−2·((m − edge) / spread)²). Multiplied by the
-    number of tests (Bonferroni), it is a p-value for all cells at once:
+    the chance of a mean as far out as m if the truth were the edge: `bounds.count_tail`, or, where rows weigh
+    differently, the smaller of exp(−n·KL(m·share ‖ edge·share)) and exp(−2·((m − edge) / spread)²).
+    Multiplied by the number of tests (Bonferroni), it is a p-value for all cells at once:
 
         p-value = min(1, 2 · cells · ways · chance), and 1 where m lies within c of μ.
     """
     outcome, share, ways = means.outcome, means.share, means.ways
     edge = np.clip(means.mu + np.sign(means.gap) * means.c, 0.0, 1.0)
-    chance = bounds.tail(outcome * share, edge * share, means.rows)
+    chance = np.where(
+        ways == 1,
+        bounds.count_tail(outcome, edge, means.rows),
+        bounds.tail(outcome * share, edge * share, means.rows),
+    )
     if means.spread is not None:
         second = bounds.weighted_tail(outcome - edge, means.spread)
         chance = np.where(ways == 2, np.minimum(chance, second), chance)

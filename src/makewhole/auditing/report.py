@@ -172,6 +172,8 @@ class AuditReport:
         How many rows were audited, how many were left out, and how many of these lacked which number.
     staked, won
         With stakes: how much was staked, and what these bets have won.
+    bets, method
+        How many bets were tried, and which bounds were used.
     made
         When the report was made, and by which command.
     """
@@ -188,6 +190,7 @@ class AuditReport:
     certified_c: float
     outlook: Outlook
     bets: int
+    method: str
     best: Cell
     wins: float
     wins_low: float
@@ -260,7 +263,7 @@ class AuditReport:
         plain = {
             name: getattr(self, name) for name in ("rows", "missing", "incomplete", "bins", "confidence")
         }
-        named = ("c", "verdict", "sound", "p_value", "smallest_c", "certified_c", "outlook", "bets")
+        named = ("c", "verdict", "sound", "p_value", "smallest_c", "certified_c", "outlook", "bets", "method")
         plain |= {name: getattr(self, name) for name in named}
         plain |= {"best": self.best, "wins": self.wins, "wins_low": self.wins_low, "scores": self.scores}
         plain |= {"by_class": list(self.by_class), "groups": self.groups, "notes": list(self.notes)}
@@ -452,8 +455,8 @@ class AuditReport:
     def origin(self) -> list[str]:
         """Say by which method and command, and when, the report was made."""
         method = (
-            f"Method: Chernoff's and Hoeffding's bounds for all {self.bets:,} bets at once (Bonferroni), for "
-            "outcomes whose probabilities may all differ."
+            f"Method: {self.method} for all {self.bets:,} bets at once (Bonferroni). The outcomes' "
+            "probabilities may all differ."
         )
         return [method, *([f"Made {self.made}"] if self.made else [])]
 
