@@ -54,8 +54,9 @@ def open_native(frame: Any) -> Any:
 def open_literal(frame: Any) -> Any:
     """Like `open_native`, with every column under a name that no engine reads as a pattern.
 
-    Polars takes `^k$` for all columns that match, DuckDB and Spark `*` for all columns, Spark `a.b` for a
-    part of the column `a`. Such columns are renamed: `literal` gives their name in the frame returned.
+    Polars takes `^k$` for all columns that match, DuckDB and Spark `*` for all columns, Spark and earlier
+    versions of DuckDB `a.b` for a part of the column `a`. Such columns are renamed: `literal` gives their
+    name in the frame returned.
     """
     import narwhals as nw
 
@@ -83,7 +84,7 @@ def literal(frame: Any, name: str) -> str:
     engine = frame.implementation
     pattern = (
         (engine.is_polars() and (name == "*" or (name.startswith("^") and name.endswith("$"))))
-        or (engine.is_duckdb() and name == "*")
+        or (engine.is_duckdb() and (name == "*" or "." in name or '"' in name))
         or (engine.is_spark_like() and (name == "*" or "." in name or "`" in name))
     )
     return _RENAMED + name.encode().hex() if pattern else name

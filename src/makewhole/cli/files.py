@@ -88,12 +88,15 @@ class Table:
             semicolons = any(";" in name for name in self.names)
             hint = " (the separator looks like ';': save the file with commas)" if semicolons else ""
             raise ValueError(f"column {missing[0]!r} is not in {self.path}; it has: {shown}{hint}")
-        by_name = self._polars.selectors.by_name  # a name alone could be read as a pattern
-        wanted = self._numbers.select(by_name(list(dict.fromkeys(numbers))))
-        others = [text for text in dict.fromkeys(texts) if text not in numbers]
+        wanted = self._numbers.select(self._columns(numbers))
+        others = [text for text in texts if text not in numbers]
         if not others:
             return wanted
-        return self._polars.concat([wanted, self._texts.select(by_name(others))], how="horizontal")
+        return self._polars.concat([wanted, self._texts.select(self._columns(others))], how="horizontal")
+
+    def _columns(self, names: list[str]) -> Any:
+        """These columns by their places: a name could be read as a pattern."""
+        return self._polars.nth([self.names.index(name) for name in dict.fromkeys(names)])
 
     def read(self, numbers: list[str], texts: list[str]) -> Any:
         """Return a polars frame of these columns; like `scan`, but read into memory."""
