@@ -80,7 +80,7 @@ def open_literal(frame: Any) -> Any:
 
 
 def literal(frame: Any, name: str) -> str:
-    """Return what a column is called in a narwhals frame from `open_literal`; `shown` gives its own name."""
+    """Return what a column is called in a narwhals frame from `open_literal`; `own_name` gives its own."""
     engine = frame.implementation
     pattern = (
         (engine.is_polars() and (name == "*" or (name.startswith("^") and name.endswith("$"))))
@@ -90,7 +90,7 @@ def literal(frame: Any, name: str) -> str:
     return _RENAMED + name.encode().hex() if pattern else name
 
 
-def shown(name: Any) -> Any:
+def own_name(name: Any) -> Any:
     """Return a column's own name, to be shown to people."""
     if isinstance(name, str) and name.startswith(_RENAMED):
         return bytes.fromhex(name.removeprefix(_RENAMED)).decode()
@@ -103,7 +103,7 @@ def _quoted(name: str) -> str:
 
 def list_columns(names: list[Any]) -> str:
     """Return the names of the first columns of a frame, for messages."""
-    listed = ", ".join(str(shown(name)) for name in names[:20]) + (", …" if len(names) > 20 else "")
+    listed = ", ".join(str(own_name(name)) for name in names[:20]) + (", …" if len(names) > 20 else "")
     return listed or "none"
 
 
@@ -122,7 +122,7 @@ def read_columns(frame: Any, columns: Mapping[str, str]) -> Any:
     for argument, column in named.items():
         if column not in present:
             raise ValueError(
-                f"{argument}={shown(column)!r} is not a column; the frame has: {list_columns(present)}"
+                f"{argument}={own_name(column)!r} is not a column; the frame has: {list_columns(present)}"
             )
     chosen = wrapped.select(**{argument: nw.col(column) for argument, column in named.items()})
     return chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen

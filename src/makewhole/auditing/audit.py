@@ -359,14 +359,16 @@ def _merged_notes(queried: list[list[GroupedSums]], most: int) -> list[str]:
 def _unseen_notes(sums: list[ClassSums], by_class: list[Columns]) -> list[str]:
     """Say which classes never happen: perhaps so, but perhaps the outcomes are not the classes' numbers."""
     happened = [bool(one.sums["outcome"][0, -1]) for one in sums]
-    unseen = [f"{k} ({frames.shown(one.mu)})" for k, one in enumerate(by_class) if not happened[k]]
+    unseen = [f"{k} ({frames.own_name(one.mu)})" for k, one in enumerate(by_class) if not happened[k]]
     if len(by_class) == 1 or not unseen:
         return []
     listed = ", ".join(unseen[:_UNSEEN_SHOWN]) + (", …" if len(unseen) > _UNSEEN_SHOWN else "")
     which = f"class {listed} never happens" if len(unseen) == 1 else f"classes {listed} never happen"
     binary = len(by_class) > 2 and not any(happened[2:])
     hint = "; it is 0 or 1 only: a binary event? then give one column of mu" if binary else ""
-    return [f"{which}: check that {frames.shown(by_class[0].outcome)} numbers the columns of mu from 0{hint}"]
+    return [
+        f"{which}: check that {frames.own_name(by_class[0].outcome)} numbers the columns of mu from 0{hint}"
+    ]
 
 
 def _backend_of(frame: Any) -> str | None:

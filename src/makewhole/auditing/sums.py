@@ -24,7 +24,7 @@ import numpy as np
 from makewhole.arguments import SUM_TOLERANCE, Floats
 from makewhole.auditing.describing import describe
 from makewhole.auditing.groupings import Grouping
-from makewhole.frames import list_columns, literal, open_literal, shown
+from makewhole.frames import list_columns, literal, open_literal, own_name
 
 # How many predicates share one query. Together they have at most 2⁶ combinations, each with cells of its own.
 _PREDICATES_PER_QUERY = 6
@@ -128,7 +128,7 @@ def check_columns(frame: Any, numeric: Mapping[str, str], others: Iterable[str])
     for argument, column in [*numeric.items(), *(("groups", column) for column in others)]:
         if column not in schema:
             present = list_columns(schema.names())
-            raise ValueError(f"{argument}={shown(column)!r} is not a column; the frame has: {present}")
+            raise ValueError(f"{argument}={own_name(column)!r} is not a column; the frame has: {present}")
     for argument, column in numeric.items():
         if not (schema[column].is_numeric() or schema[column] == nw.Boolean or _holds_numbers(frame, column)):
             example = _first(frame.select(nw.col(column)))
@@ -140,7 +140,7 @@ def check_columns(frame: Any, numeric: Mapping[str, str], others: Iterable[str])
             elif isinstance(example, str) and example.strip().endswith("%"):
                 hint = " (a percentage? make it a number and divide by 100)"
             got = f"{schema[column]}, as in {example!r}{hint}"
-            raise TypeError(f"{argument}={shown(column)!r} must be a column of numbers; got {got}")
+            raise TypeError(f"{argument}={own_name(column)!r} must be a column of numbers; got {got}")
 
 
 def _holds_numbers(frame: Any, column: str) -> bool:
@@ -196,16 +196,16 @@ def count_gaps(frame: Any, columns: Columns) -> dict[str, int]:
     others = {f"other {k}": name for k, name in enumerate(columns.others)}
     rules = {column: _gap(argument) for argument, column in {**columns.numeric(), **others}.items()}
     if columns.undecided is not None:
-        rules[f"a decided {shown(columns.outcome)}"] = nw.col("outcome") == columns.undecided
+        rules[f"a decided {own_name(columns.outcome)}"] = nw.col("outcome") == columns.undecided
     if columns.weight is not None:
-        rules[f"a positive {shown(columns.weight)}"] = nw.col("weight") == 0
+        rules[f"a positive {own_name(columns.weight)}"] = nw.col("weight") == 0
     extra = [nw.col(column).cast(nw.Float64).alias(alias) for alias, column in others.items()]
     frame = frame.select(*_numbers(columns), *extra)
     flags = [
         nw.when(r).then(nw.lit(1)).otherwise(nw.lit(0)).alias(f"n{k}") for k, r in enumerate(rules.values())
     ]
     counts = _collect(frame.select(*flags).select(*(nw.col(f"n{k}").sum() for k in range(len(rules)))))
-    return {shown(name): int(counts[f"n{k}"].to_list()[0]) for k, name in enumerate(rules)}
+    return {own_name(name): int(counts[f"n{k}"].to_list()[0]) for k, name in enumerate(rules)}
 
 
 def check_sums(frame: Any, mus: Sequence[str]) -> None:
@@ -218,7 +218,7 @@ def check_sums(frame: Any, mus: Sequence[str]) -> None:
     example = _first(frame.filter(~_gap("total")).filter(off))
     if example is not None:
         raise ValueError(
-            f"the sum of mu={[shown(mu) for mu in mus]!r} must be 1 in every row; got {example:g}"
+            f"the sum of mu={[own_name(mu) for mu in mus]!r} must be 1 in every row; got {example:g}"
         )
 
 
@@ -457,7 +457,7 @@ def _refuse_wrong(frame: Any, columns: Columns) -> None:
             if argument == "outcome" and example == 0.5 and columns.classes is None:
                 hint = " (a tie? undecided=0.5 leaves such rows out, and counts them)"
             bound = _bound(argument, columns.classes)
-            raise ValueError(f"{argument}={shown(named[argument])!r} {bound}; got {example:.16g}{hint}")
+            raise ValueError(f"{argument}={own_name(named[argument])!r} {bound}; got {example:.16g}{hint}")
 
 
 def _first(frame: Any) -> Any:
