@@ -16,8 +16,10 @@ settings.load_profile("makewhole" if LONGER == 1 else "fuzz")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every test that Hypothesis drives searches for trouble."""
+    """Every test that Hypothesis drives searches for trouble; two pages of the docs run whole studies."""
     for item in items:
+        if item.name in ("studies.md", "theory.md"):
+            item.add_marker(pytest.mark.slow)
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.fuzz)
 

@@ -132,6 +132,7 @@ def test_the_bound_on_counts_is_close_to_the_binomial_and_below_chernoffs(n: int
         assert np.median(chernoff[known] / bound[known]) > 2
 
 
+@pytest.mark.slow
 def test_intervals_of_counts_cover_and_are_narrower() -> None:
     """Every count, with a risk of 1 % on each side, at probabilities that differ."""
     draw = np.random.default_rng(3)

@@ -19,6 +19,7 @@ def totals(plan: mw.Plan, table: Any, mu: float, c: float) -> list[float]:
     return [table[plan.action][y] - mw.payment(plan.stake, y, mu, c) for y in (0, 1)]
 
 
+@pytest.mark.slow
 @given(tables, st.floats(0, 1), st.floats(-0.5, 1.5), st.one_of(st.none(), st.floats(0.1, 50)))
 def test_a_plans_loss_is_the_most_that_can_happen_and_its_spread_how_much_less(
     table: Any, mu: float, c: float, cap: float | None
@@ -130,6 +131,7 @@ def class_problems(draw: st.DrawFn) -> tuple[mw.Forecast, Any]:
     return forecast, losses.astype(float)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(class_problems(), st.one_of(st.none(), st.floats(0.05, 10)))
 def test_no_action_and_stake_on_classes_has_a_smaller_worst_case(

@@ -16,6 +16,7 @@ from makewhole import saving
 from samples import KINDS, insured, played, sealed
 
 
+@pytest.mark.slow
 def test_no_flipped_bit_goes_unnoticed(tmp_path: Path) -> None:
     """Of 6,504 flips in a file without a checksum, 533 loaded, and 39 changed what was certified."""
     path = tmp_path / "book.json"

@@ -57,6 +57,7 @@ def test_over_a_thousand_data_sets_all_bounds_hold_at_once_and_the_right_are_rar
     assert refuted / runs <= 1 - level + 3 * error
 
 
+@pytest.mark.slow
 def test_the_same_rows_six_times_over_are_refuted_too_often() -> None:
     """So the count above can fail: these outcomes are not independent, and it shows."""
     refuted = 0

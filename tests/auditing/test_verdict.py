@@ -64,6 +64,7 @@ def test_calibrated_forecasts_are_refuted_in_at_most_one_run_in_twenty_and_bad_o
 widths = st.floats(0, 1)
 
 
+@pytest.mark.slow
 @given(st.integers(1, 400), st.integers(0, 10**6), widths, st.floats(0, 0.4), st.booleans(), st.booleans())
 def test_verdicts_and_numbers_never_contradict_each_other(
     rows: int, seed: int, c: float, gap: float, weighted: bool, grouped: bool
@@ -102,6 +103,7 @@ def test_the_number_of_rows_that_would_certify_is_about_right() -> None:
     assert mw.audit(fewer, groups="g", bins=2, c=0.05).verdict == "open"
 
 
+@pytest.mark.slow
 def test_these_rows_would_have_shown_a_gap_as_large_as_is_said() -> None:
     shown = mw.audit(table_of(5000, 0), bins=2).outlook.shown
     found = [

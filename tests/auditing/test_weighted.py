@@ -159,6 +159,7 @@ extreme_rows = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     extreme_rows,
@@ -227,6 +228,7 @@ def test_over_many_data_sets_all_weighted_bounds_hold_at_once_and_the_right_are_
     assert refuted / runs <= 1 - LEVEL + 3 * error
 
 
+@pytest.mark.slow
 def test_weights_taken_for_counts_would_refute_the_right_too_often() -> None:
     """So the count above can fail: a row of weight 36 is not 36 rows."""
     refuted = 0

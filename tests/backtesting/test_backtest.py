@@ -108,6 +108,7 @@ def test_compiled_plain_and_one_step_agree_bit_for_bit(
     assert plain.curve.lam.tolist() == pytest.approx(compiled.curve.lam.tolist(), rel=close, abs=close)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.floats(0, 1), st.integers(0, 1), st.floats(-1, 1)), min_size=1, max_size=60),

@@ -334,6 +334,7 @@ def paid_exactly(f: mw.InsuredForecaster, moves: Iterable[tuple[float, int, list
     return most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rate", "start", "rounds"),
     [(0.003, 0.0, 40_000), (1.0, 0.0, 2_000), (0.3, -2.0, 5_000)],
@@ -361,6 +362,7 @@ def test_a_backtest_keeps_to_it_where_every_step_is_below_half_a_rounding_of_the
     assert result.total_loss == pytest.approx(paid, rel=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["exact", "sound"])
 @pytest.mark.parametrize("cap", [1.0, 0.7, 1e-100, 3e99])
 def test_neither_many_stakes_nor_odd_caps_nor_tiny_bets_pass_it(mode: Any, cap: float) -> None:

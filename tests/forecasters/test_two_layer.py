@@ -9,6 +9,8 @@ from scipy import sparse
 import makewhole as mw
 from makewhole.forecasters import SparseRow, TwoLayerLearner
 
+pytestmark = pytest.mark.slow  # the learner takes seconds to compile
+
 
 class Plain:
     """The same two networks with dense NumPy, gradients by central differences."""

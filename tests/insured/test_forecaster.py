@@ -89,6 +89,7 @@ class Ledger(RuleBasedStateMachine):
         assert s.open_exposure == pytest.approx(worst, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_any_order_of_calls_leaves_the_ledger_right(tmp_path: Path) -> None:
     Ledger.folder = tmp_path
     from hypothesis.stateful import run_state_machine_as_test

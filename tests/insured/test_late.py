@@ -195,6 +195,7 @@ def test_no_order_of_quotes_stakes_voids_and_settlements_breaks_a_certificate(
         take(f, q, 1, 0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [None, 2])
 @pytest.mark.parametrize("kind", CORRECTIONS)
 def test_fresh_forecasts_are_never_refused_for_the_certificates_sake(kind: str, classes: int | None) -> None:

@@ -113,6 +113,7 @@ def test_to_the_cent_also_at_full_size(events: datasets.Events) -> None:
     assert np.abs(fast[:, _market.COLUMNS.index("utility")] - [r["utility"] for r in slow]).max() < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guess", [-5000.0, 0.0, 130.0, 5000.0])
 def test_the_price_is_the_301st_highest_from_any_guess(guess: float) -> None:
     draw = np.random.default_rng(0)
@@ -159,6 +160,7 @@ def test_a_sweep_is_judged_and_insurance_pays(tmp_path: Path) -> None:
     assert "http" not in page.replace("http://www.w3.org", "")  # nothing is loaded from elsewhere
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "message"),
     [

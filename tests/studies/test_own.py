@@ -16,6 +16,8 @@ from makewhole.studies import adversaries, decisions, flights, frontier
 from makewhole.studies.lineup import LINEUP, compiled, make_correction
 from makewhole.studies.own import Own, plain_steps
 
+pytestmark = pytest.mark.slow
+
 
 class Halfway:
     """A user's correction with the four methods and nothing else: half of the way to the last target."""

@@ -41,6 +41,7 @@ def small_results() -> dict[str, StudyResult]:
     return {name: studies.run(name, **SMALL, **options[name]) for name in studies.STUDIES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(studies.STUDIES))
 def test_every_column_of_every_frame_has_its_meaning(
     name: str, small_results: dict[str, StudyResult]
@@ -53,6 +54,7 @@ def test_every_column_of_every_frame_has_its_meaning(
         assert table.height
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(studies.STUDIES))
 def test_figures_are_drawn_when_asked_for(name: str, small_results: dict[str, StudyResult]) -> None:
     result = small_results[name]
@@ -65,6 +67,7 @@ def test_figures_are_drawn_when_asked_for(name: str, small_results: dict[str, St
         result.figures["no such figure"]
 
 
+@pytest.mark.slow
 def test_nothing_is_written_without_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_results: dict[str, StudyResult]
 ) -> None:
@@ -76,6 +79,7 @@ def test_nothing_is_written_without_out(
     assert result.results.equals(small_results["adversaries"].results)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["polars", "pandas", "pyarrow"])
 def test_frames_come_in_the_backend_asked_for(backend: str) -> None:
     result = studies.run("adversaries", rounds=1000, **SMALL, backend=backend)
@@ -83,12 +87,14 @@ def test_frames_come_in_the_backend_asked_for(backend: str) -> None:
         assert type(frame).__module__.split(".")[0] == backend
 
 
+@pytest.mark.slow
 def test_claims_are_a_frame_and_tuples_alike(small_results: dict[str, StudyResult]) -> None:
     result = small_results["adversaries"]
     assert result.claims["verdict"].to_list() == [claim.verdict for claim in result.judged]
     assert result.claims["text"].to_list() == [claim.text for claim in result.judged]
 
 
+@pytest.mark.slow
 def test_a_result_says_in_a_line_what_it_is(small_results: dict[str, StudyResult]) -> None:
     assert (
         repr(small_results["adversaries"])
@@ -154,6 +160,7 @@ def test_a_section_of_the_page_is_made_from_the_result(tmp_path: Path) -> None:
 _COMMAND = ["study", "adversaries", "--rounds", "1000", "--seeds", "1", "--jobs", "1", "--correction", "none"]
 
 
+@pytest.mark.slow
 def test_a_study_ends_with_three_sentences_and_shows_that_it_works(tmp_path: Path, capsys: Any) -> None:
     assert main([*_COMMAND, "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr()
@@ -167,6 +174,7 @@ def test_a_study_ends_with_three_sentences_and_shows_that_it_works(tmp_path: Pat
     assert printed.err.splitlines() == lines
 
 
+@pytest.mark.slow
 def test_with_json_nothing_but_json_is_printed(tmp_path: Path, capsys: Any) -> None:
     assert main([*_COMMAND, "--json", "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr()

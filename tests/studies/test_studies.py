@@ -38,6 +38,7 @@ def small_events(rows: int = 300) -> datasets.Events:
     )
 
 
+@pytest.mark.slow
 def test_the_batched_networks_are_twenty_learners_of_their_own() -> None:
     events, settings = small_events(), decisions.DecisionSettings(hidden=4, mu_rate=0.02, c_rate=0.02)
     made = decisions.predict_and_stake(events, settings, seed=1)
@@ -291,6 +292,7 @@ def test_a_study_of_adversaries_writes_its_folder(tmp_path: Path) -> None:
             assert one.read_bytes() == two.read_bytes(), "the same results must give the same picture"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
