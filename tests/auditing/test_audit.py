@@ -238,7 +238,8 @@ def test_constant_forecasts_single_rows_and_edges_work() -> None:
     assert mw.audit(constant, bins=1).mce.value == 0.0
     wrong = pd.DataFrame({"mu": [0.0] * 5, "y": [1] * 5})
     assert mw.audit(wrong).p_value == 0.0
-    assert mw.audit(wrong).smallest_c == pytest.approx((0.05 / 4) ** (1 / 5))  # two cells, two ends
+    # Two cells, two ends, nine tenths of the risk.
+    assert mw.audit(wrong).smallest_c == pytest.approx((0.9 * 0.05 / 4) ** (1 / 5))
 
 
 @pytest.mark.slow

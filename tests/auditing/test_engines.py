@@ -50,6 +50,8 @@ def parquet(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "q1": p / 2,
             "q2": 1 - p,
             "k": draw.integers(0, 3, n),
+            "when": pd.Timestamp("2026-01-01") + pd.to_timedelta(draw.integers(0, 200, n), "D"),
+            "share": draw.beta(2, 3, n),
         }
     )
     table["month"] = table["month"].astype("Int64")
@@ -110,8 +112,11 @@ def opened(request: pytest.FixtureRequest, parquet: Path) -> Callable[[str], Any
         dict(mu="p", outcome="y", groups=GROUPS),
         dict(mu="p", outcome="y", groups=["carrier"], c="c", stake="stake", weight="w"),
         dict(mu=["q0", "q1", "q2"], outcome="k", groups=["flag"], c=0.1),
+        dict(mu="p", outcome="y", groups=["kind", GROUPS[-1]], cluster="when", c="c", weight="w", bins=5),
+        dict(mu=["q0", "q1", "q2"], outcome="k", cluster="carrier", bins=5),
+        dict(mu="p", outcome="share", groups=["kind"], graded=True),
     ],
-    ids=["plain", "groups", "money", "classes"],
+    ids=["plain", "groups", "money", "classes", "clusters", "clusters of classes", "graded"],
 )
 def test_every_engine_finds_what_pandas_finds(engine: str, options: Any, opened: Any) -> None:
     expected, found = (mw.audit(opened(name), **options) for name in ("pandas", engine))

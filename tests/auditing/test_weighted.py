@@ -53,7 +53,8 @@ def slow_cell(rows: Any, cells: int, confidence: float, c: float) -> SlowCell:
     scale = w.mean() / w.max()
     kinds = 1 if np.all(w == w[0]) else 2
     sides = 2
-    risk = (1 - confidence) / cells / sides / kinds
+    share = 0.9  # of the risk; a tenth is for the test of all cells together
+    risk = share * (1 - confidence) / cells / sides / kinds
 
     def chernoff(p: float) -> float:
         x, q = mean * scale, p * scale
@@ -84,7 +85,7 @@ def slow_cell(rows: Any, cells: int, confidence: float, c: float) -> SlowCell:
         ends.append(innermost([outermost, *roots]))
     low, high = ends[0] - mu, ends[1] - mu
     edge = min(mu + c, 1.0) if mean > mu else max(mu - c, 0.0)
-    p_value = min(1.0, cells * sides * kinds * min(bound(edge) for bound in bounds))
+    p_value = min(1.0, cells * sides * kinds * min(bound(edge) for bound in bounds) / share)
     inside = abs(mean - mu) <= c
     return SlowCell(mean - mu, low, high, 1.0 if inside else p_value, max(0.0, low, -high))
 
@@ -113,9 +114,9 @@ def test_every_cell_is_what_a_slow_oracle_computes(rows: int, shift: float, c: f
         numbers = [getattr(expected[key], name) for key in keys]
         np.testing.assert_allclose(report.table[name], numbers, rtol=1e-6, atol=1e-9, err_msg=name)
     smallest = min(cell.p_value for cell in expected.values())
-    assert report.p_value == pytest.approx(smallest, rel=1e-6)
-    assert report.sound == (smallest > 1 - confidence)
-    assert report.smallest_c == pytest.approx(max(cell.smallest_c for cell in expected.values()), abs=1e-6)
+    assert report.p_value <= smallest * (1 + 1e-6)  # it is smaller where all cells together show more
+    assert report.sound == (report.p_value > 1 - confidence)
+    assert report.smallest_c >= max(cell.smallest_c for cell in expected.values()) - 1e-6
 
 
 def test_either_bound_can_be_the_narrower() -> None:
@@ -128,9 +129,9 @@ def test_either_bound_can_be_the_narrower() -> None:
     narrower = {}
     for name, changed in {"heavy": one_heavy, "light": one_light}.items():
         report, w = mw.audit(changed, weight="w", bins=1), changed["w"].to_numpy()
-        reach = math.sqrt(math.log(1 / (0.05 / 8)) / 2 * float((w**2).sum())) / float(w.sum())
+        reach = math.sqrt(math.log(1 / (0.9 * 0.05 / 4)) / 2 * float((w**2).sum())) / float(w.sum())
         narrower[name] = report.table["gap_low"][0] > report.table["gap"][0] - reach + 1e-9
-        assert report.table["gap_low"][0] == pytest.approx(slow_cell(changed, 2, 0.95, 0.0).gap_low, abs=1e-9)
+        assert report.table["gap_low"][0] == pytest.approx(slow_cell(changed, 1, 0.95, 0.0).gap_low, abs=1e-9)
     assert narrower == {"heavy": False, "light": True}  # whether it is more than Hoeffding's
 
 

@@ -20,10 +20,10 @@ import numpy as np
 
 from makewhole import arguments, frames
 from makewhole.arguments import Floats
+from makewhole.auditing import clusters
 from makewhole.auditing import sums as tables
 from makewhole.auditing.cells import (
     Cells,
-    ClassSums,
     add_up_wins,
     compute_scores,
     find_best,
@@ -34,15 +34,13 @@ from makewhole.auditing.cells import (
 )
 from makewhole.auditing.describing import describe
 from makewhole.auditing.groupings import EVERYONE, Group, read_groupings
+from makewhole.auditing.means import ClassSums
 from makewhole.auditing.report import AuditReport
 from makewhole.auditing.sums import Columns, GroupedSums
 
 _MOST_BINS = (
     1000  # with more there would be a few rows per cell, and the cells of many groups would fill memory
 )
-# Which bounds were used, in the report.
-_ON_COUNTS = "the bounds on counts of Hoeffding (1956) and of Zubkov and Serov (2013)"
-_ON_WEIGHTS = "the bounds of Chernoff and of Hoeffding (1963) on weighted means"
 _UNSEEN_SHOWN = 5  # classes that never happen, in a note
 _SCORES = ("squared", "log_said", "impossible", "log_hit", "impossible_hit")
 
@@ -57,6 +55,8 @@ def audit(
     weight: str | None = None,
     groups: Any = None,
     bins: int = 15,
+    cluster: str | None = None,
+    graded: bool = False,
     undecided: float | None = None,
     confidence: float = 0.95,
     max_groups: int = 1000,
@@ -70,7 +70,12 @@ def audit(
     The engine that holds the data adds them up; only the sums of the cells come back. The bounds are those of
     Chernoff and Hoeffding (`makewhole.bounds`). They hold for all cells at once (Bonferroni), and for any
     number of rows, if the outcomes are independent given the forecasts; their probabilities may all differ.
-    So the forecasts, c, groups and weights must not depend on the outcomes audited. The forecasts of a model
+    A tenth of the risk goes to a test of all cells together, which finds many small gaps.
+
+    Outcomes often depend on each other: the flights of one day share the weather. Name the day as `cluster`,
+    and only those of different days need be independent.
+
+    The forecasts, c, groups and weights must not depend on the outcomes audited. The forecasts of a model
     that learns from these outcomes do; for such a model look at `InsuredForecaster.statement()`.
 
     An audit with bins may overlook a bet that wins on part of a bin. A bet that it reports is a real one.
@@ -100,6 +105,14 @@ def audit(
         How many bins of equal width [0, 1] is divided into by the forecast, at most 1000. More bins find
         errors in narrower ranges of the forecast, but with fewer rows in each bin the bounds are wider. With
         15 bins and a few hundred rows in each, errors of about 0.1 are found; with little data take 5.
+    cluster
+        A column that says which outcomes may depend on each other, in any way: those with the same value.
+        Rows of different clusters must be independent. The evidence is that of the clusters, so there should
+        be dozens of them at least. How large a cluster is may depend on its outcomes as long as its largest
+        possible size is known beforehand. Rows without a cluster are left out and counted.
+    graded
+        Whether an outcome may be any number in [0, 1], such as a delay as a share of three hours; μ is then
+        its forecast mean.
     undecided
         An outcome that means that nothing was decided, such as 0.5 for a tie. Such rows are left out and
         counted.
@@ -148,13 +161,13 @@ def audit(
     settings = _read_settings(bins, confidence, max_groups, c)
     opened = tables.open_frame(frame)
     groupings = [grouping.in_frame(opened) for grouping in read_groupings(groups)]
-    by_class = _with_others(
-        [columns.in_frame(opened) for columns in _name_columns(mu, outcome, c, stake, weight)]
-    )
+    columns_named = _name_columns(mu, outcome, c, stake, weight, cluster, graded)
+    by_class = _with_others([columns.in_frame(opened) for columns in columns_named])
     if undecided is not None:
         none = arguments.scalar("undecided", undecided)
         by_class = [replace(columns, undecided=none) for columns in by_class]
-    named = [grouping.column for grouping in groupings if grouping.column is not None]
+    named = [("groups", grouping.column) for grouping in groupings if grouping.column is not None]
+    named += [] if cluster is None else [("cluster", str(by_class[0].cluster))]
     for columns in by_class:
         tables.check_columns(opened, columns.numeric(), named)
     first = by_class[0]
@@ -166,10 +179,10 @@ def audit(
         tables.query_sums(opened, columns, groupings, settings.bins, settings.max_groups)
         for columns in by_class
     ]
-    sums = [_arrange(results) for results in queried]
+    sums = [_arrange(results, columns) for results, columns in zip(queried, by_class, strict=True)]
     if not sums[0].rows:
         raise ValueError(f"frame must have a row with all numbers; got {_left_out(sums[0].missing)}")
-    notes = _merged_notes(queried, settings.max_groups)
+    notes = [*_merged_notes(queried, settings.max_groups), *_cluster_notes(sums[0], cluster)]
     for note in notes:
         warnings.warn(note, stacklevel=2)
     notes += _unseen_notes(sums, by_class)
@@ -186,6 +199,8 @@ def audit(
         "weight": weight,
         "groups": groups,
         "bins": bins,
+        "cluster": cluster,
+        "graded": graded,
         "undecided": undecided,
         "confidence": confidence,
         "max_groups": max_groups,
@@ -202,12 +217,18 @@ def _call(given: dict[str, Any]) -> str:
 
 
 def audit_arrays(
-    outcome: Any, probability: Any, groups: Mapping[str, Any] | None = None, **options: Any
+    outcome: Any,
+    probability: Any,
+    groups: Mapping[str, Any] | None = None,
+    *,
+    weight: Any = None,
+    cluster: Any = None,
+    **options: Any,
 ) -> AuditReport:
     """Audit arrays instead of a frame.
 
-    `probability` has a column for each class if there are several. `groups` are arrays of labels, by name.
-    `options` are those of `audit`.
+    `probability` has a column for each class if there are several. `groups` are arrays of labels, by name;
+    `weight` and `cluster` are arrays, too. `options` are those of `audit`.
     """
     said, happened = np.asarray(probability, dtype=np.float64), np.asarray(outcome).astype(np.float64)
     if said.ndim == 2 and said.shape[1] < 2:
@@ -216,6 +237,10 @@ def audit_arrays(
     columns: dict[str, Any] = {"y": happened} | dict(zip(mus, np.atleast_2d(said.T), strict=True))
     named = {str(name): f"group {name}" for name in groups or {}}
     columns |= {f"group {name}": np.asarray(labels).tolist() for name, labels in (groups or {}).items()}
+    for name, array in {"weight": weight, "cluster": cluster}.items():
+        if array is not None:
+            columns[name] = np.asarray(array).tolist()
+            options[name] = name
     for name, values in columns.items():
         if len(values) != len(happened):
             raise ValueError(f"{name} must be as long as the outcomes, {len(happened)}; got {len(values)}")
@@ -246,10 +271,12 @@ def _read_settings(bins: Any, confidence: Any, max_groups: Any, c: Any) -> _Sett
     return _Settings(bins, level, most, f"{_read_c(c):g}")
 
 
-def _name_columns(mu: Any, outcome: Any, c: Any, stake: Any, weight: Any) -> list[Columns]:
+def _name_columns(
+    mu: Any, outcome: Any, c: Any, stake: Any, weight: Any, cluster: Any, graded: bool
+) -> list[Columns]:
     """Return the columns that each class needs; a binary event is one class."""
-    for name, column in {"outcome": outcome, "weight": weight}.items():
-        if not isinstance(column, str) and not (name == "weight" and column is None):
+    for name, column in {"outcome": outcome, "weight": weight, "cluster": cluster}.items():
+        if not isinstance(column, str) and not (name != "outcome" and column is None):
             raise TypeError(f"{name} must be the name of a column; got {describe(column)}")
     several = isinstance(mu, (list, tuple))
     if not isinstance(mu, str) and not (several and len(mu) > 1 and all(isinstance(m, str) for m in mu)):
@@ -266,11 +293,14 @@ def _name_columns(mu: Any, outcome: Any, c: Any, stake: Any, weight: Any) -> lis
         )
     if any(not isinstance(one, str) for one in stakes if one is not None):
         raise TypeError(f"stake must be the name of a column; got {describe(stake)}")
+    if several and graded:
+        raise ValueError("graded outcomes must have one column of mu; got a list (classes are not graded)")
     parts = zip(names, [_read_c(one) for one in widths], stakes, strict=True)
+    shared: dict[str, Any] = {"weight": weight, "cluster": cluster, "graded": bool(graded)}
     if not several:
-        return [Columns(name, outcome, width, staked, weight) for name, width, staked in parts]
+        return [Columns(name, outcome, width, staked, **shared) for name, width, staked in parts]
     return [
-        Columns(name, outcome, width, staked, weight, len(names), k)
+        Columns(name, outcome, width, staked, classes=len(names), label=k, **shared)
         for k, (name, width, staked) in enumerate(parts)
     ]
 
@@ -297,19 +327,33 @@ def _read_c(c: Any) -> str | float:
     return width
 
 
-def _arrange(results: list[GroupedSums]) -> ClassSums:
+def _arrange(results: list[GroupedSums], columns: Columns) -> ClassSums:
     """Put one class's queries together: a row for everyone and each group, and a last column for all bins."""
     first = results[0].sums
     scores = {n: float(m.sum()) for n, m in first.items() if n in _SCORES}
     kept = [n for n in first if n not in scores and n != "bad"]
     rows = [_GroupRow(EVERYONE, {n: _fold(n, first[n]) for n in kept})]
-    rows += [row for result in results for row in _split(result, kept)]
+    families = [np.zeros(1, np.int64)]
+    for result in results:
+        members = list(_split(result, kept))
+        if result.groupings and result.groupings[0].column is not None:
+            families.append(np.arange(len(rows), len(rows) + len(members)))
+        rows += members
     sums = {}
     for n in kept:
         matrix = np.vstack([row.sums[n] for row in rows])
         total = matrix.max(axis=1) if n == "heaviest" else matrix.sum(axis=1)
         sums[n] = np.column_stack([matrix, total])
-    return ClassSums([row.group for row in rows], sums, scores, results[0].missing)
+    parts = results[0].parts
+    return ClassSums(
+        groups=[row.group for row in rows],
+        sums=sums,
+        scores=scores,
+        missing=results[0].missing,
+        families=families,
+        clusters=clusters.gather(results, first["one"].shape[1], columns.c),
+        cluster_count=None if parts is None else parts.clusters,
+    )
 
 
 class _GroupRow(NamedTuple):
@@ -356,6 +400,18 @@ def _merged_notes(queried: list[list[GroupedSums]], most: int) -> list[str]:
     return list(dict.fromkeys(notes))
 
 
+def _cluster_notes(sums: ClassSums, cluster: str | None) -> list[str]:
+    """Say that every row is a cluster; raise a ValueError if all rows are one."""
+    if cluster is None or (sums.clusters is not None and sums.cluster_count != 1):
+        return []
+    if sums.cluster_count == sums.rows:
+        return [f"every row has a {cluster} of its own: the same as no clusters"]
+    raise ValueError(
+        f"cluster={cluster!r} must have at least two clusters; got one for all {sums.rows:,} rows, which may "
+        "then all depend on each other, so that they show nothing (a finer column?)"
+    )
+
+
 def _unseen_notes(sums: list[ClassSums], by_class: list[Columns]) -> list[str]:
     """Say which classes never happen: perhaps so, but perhaps the outcomes are not the classes' numbers."""
     happened = [bool(one.sums["outcome"][0, -1]) for one in sums]
@@ -388,7 +444,8 @@ def _report(
     backend: str | None,
 ) -> AuditReport:
     cells = Cells.from_sums(sums, columns, settings.confidence)
-    p_value, wins = float(cells.p_value[cells.means.full].min()), add_up_wins(cells)
+    wins = add_up_wins(cells)
+    smallest_c, certified_c = cells.overall_c
     by_class = tuple(compute_scores(cells, k, one.scores) for k, one in enumerate(sums))
     binary = cells.classes is None
     return AuditReport(
@@ -399,12 +456,13 @@ def _report(
         confidence=settings.confidence,
         c=settings.c,
         verdict=cells.verdict,
-        p_value=p_value,
-        smallest_c=float(cells.smallest_c.max()),
-        certified_c=float(cells.certified_c.max()),
+        p_value=cells.evidence.together,
+        smallest_c=smallest_c,
+        certified_c=certified_c,
         outlook=look_ahead(cells),
         bets=2 * cells.means.cells,
-        method=_ON_COUNTS if (cells.means.ways == 1).all() else _ON_WEIGHTS,
+        method=cells.evidence.method,
+        clusters=None if sums[0].clusters is None else sums[0].cluster_count,
         best=find_best(cells),
         wins=float(wins.measured.max()),
         wins_low=float(wins.at_least.max()),

@@ -13,156 +13,16 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from makewhole import bounds
 from makewhole.arguments import Floats
+from makewhole.auditing import clusters, independent
+from makewhole.auditing.evidence import Evidence, GapBounds
 from makewhole.auditing.groupings import Group
+from makewhole.auditing.means import ClassSums, Means, compute_means, stack_sums
 from makewhole.auditing.report import Bounded, Cell, GroupFinding, Outlook, Scores, Verdict
 from makewhole.auditing.sums import Columns
 
-# Weights whose mean is this close to the largest are equal but for rounding.
-_EQUAL = 1e-9
-
+_TIE = 1e-12  # numbers that differ by less are the same but for rounding: the first is taken
 _ABOVE_0 = np.nextafter(0.0, 1.0)  # the smallest win there is
-
-
-@dataclass
-class ClassSums:
-    """The sums of one class: a row for everyone and for each group, a column for each bin and one for all.
-
-    `scores` are the sums over all rows that only the scores need. `missing` is how many rows were left out.
-    """
-
-    groups: list[Group]
-    sums: dict[str, Floats]
-    scores: dict[str, float]
-    missing: int
-
-    @property
-    def rows(self) -> int:
-        """How many rows were audited."""
-        return int(self.sums["one"][0, -1])
-
-
-class Means(NamedTuple):
-    """The means of every cell, as arrays [class, group, bin]; the last bin is all bins together.
-
-    `rows` is n, the number of rows; `full` says whether there are any. `weight` is Σw, the sum of the weights
-    (n without weights). `mu`, `outcome` and `c` are weighted means, such as Σwμ / Σw. `share` is the mean
-    weight divided by the largest, Σw / (n·max w): 1 where all weights are equal. `spread` is √Σw² / Σw, and
-    None without weights.
-    """
-
-    rows: Floats
-    full: Any
-    weight: Floats
-    mu: Floats
-    outcome: Floats
-    c: Floats
-    share: Floats
-    spread: Floats | None
-
-    @property
-    def gap(self) -> Floats:
-        """How much more often it happened than was said: mean outcome − mean μ."""
-        return self.outcome - self.mu
-
-    @property
-    def cells(self) -> int:
-        """How many cells have rows: so many bets are tried."""
-        return int(self.full.sum())
-
-    @property
-    def ways(self) -> Floats:
-        """How many bounds are tried per cell and side: 2 where rows weigh differently, else 1."""
-        ways: Floats = np.where(self.share < 1 - _EQUAL, 2, 1) * np.ones(self.rows.shape)
-        return ways
-
-
-def compute_means(by_class: Sequence[ClassSums], columns: Sequence[Columns]) -> Means:
-    """Divide the sums of every cell by its weight."""
-    rows = _stack(by_class, "one")
-    full = rows > 0
-    weight = _stack(by_class, "weight") if columns[0].weight else rows
-    per = np.where(full, weight, 1.0)
-    c = [  # a number stays as it is: times the weight and divided by it, it would be rounded
-        sums.sums["c"] / w if isinstance(one.c, str) else np.where(sums.sums["one"] > 0, one.c, 0.0)
-        for sums, one, w in zip(by_class, columns, per, strict=True)
-    ]
-    share, spread = np.ones(rows.shape), None
-    if columns[0].weight:
-        heaviest = np.where(full, rows * _stack(by_class, "heaviest"), 1.0)
-        share = np.where(full, np.minimum(weight / heaviest, 1.0), 1.0)
-        spread = np.sqrt(_stack(by_class, "weight_squared")) / per
-    return Means(
-        rows=rows,
-        full=full,
-        weight=weight,
-        mu=_stack(by_class, "mu") / per,
-        outcome=_stack(by_class, "outcome") / per,
-        c=np.stack(c),
-        share=share,
-        spread=spread,
-    )
-
-
-class GapBounds(NamedTuple):
-    """Where the gap between truth and forecast lies in every cell, for all cells at once."""
-
-    low: Floats
-    high: Floats
-
-
-def bound_gaps(means: Means, confidence: float) -> GapBounds:
-    """Bound every cell's gap p − μ, where p is the (weighted) mean of the outcomes' true probabilities.
-
-    All bounds hold together with at least this confidence. The risk 1 − confidence is divided equally among
-    the cells, the two sides of each, and the bounds tried for each side (Bonferroni):
-
-        risk = (1 − confidence) / (2 · cells · ways).
-
-    Where all rows weigh the same, the outcomes are counts, and p lies where `bounds.count_tail` is at least
-    the risk. Where they weigh differently, two bounds are tried. The first is Chernoff's: divided by the
-    largest weight, w·y lies in [0, 1]; its mean is m·share, where m is the mean outcome. So p lies where
-    n·KL(m·share ‖ p·share) <= ln(1/risk). The second is Hoeffding's: |m − p| <= spread·√(ln(1/risk) / 2). The
-    narrower of the two is taken on each side.
-
-    Dividing the risk between two bounds is on the safe side: both are thresholds of the same mean m.
-    """
-    full, share, ways = means.full, means.share, means.ways
-    risk = (1 - confidence) / (2 * means.cells * ways)
-    low, high = np.zeros(full.shape), np.ones(full.shape)
-    scaled = (means.outcome * share)[full]
-    low[full], high[full] = bounds.interval(scaled, means.rows[full], risk[full], counts=ways[full] == 1)
-    low, high = low / share, np.minimum(high / share, 1.0)
-    if means.spread is not None:
-        reach = bounds.weighted_reach(means.spread, risk)
-        low = np.where(ways == 2, np.maximum(low, means.outcome - reach), low)
-        high = np.where(ways == 2, np.minimum(high, means.outcome + reach), high)
-    return GapBounds(low - means.mu, high - means.mu)
-
-
-def compute_p_values(means: Means) -> Floats:
-    """Test in every cell whether the truth can lie within c of the forecast.
-
-    The edge is the end of [μ − c, μ + c] that is nearer to the mean outcome m. `chance` is an upper bound on
-    the chance of a mean as far out as m if the truth were the edge: `bounds.count_tail`, or, where rows weigh
-    differently, the smaller of exp(−n·KL(m·share ‖ edge·share)) and exp(−2·((m − edge) / spread)²).
-    Multiplied by the number of tests (Bonferroni), it is a p-value for all cells at once:
-
-        p-value = min(1, 2 · cells · ways · chance), and 1 where m lies within c of μ.
-    """
-    outcome, share, ways = means.outcome, means.share, means.ways
-    edge = np.clip(means.mu + np.sign(means.gap) * means.c, 0.0, 1.0)
-    chance = np.where(
-        ways == 1,
-        bounds.count_tail(outcome, edge, means.rows),
-        bounds.tail(outcome * share, edge * share, means.rows),
-    )
-    if means.spread is not None:
-        second = bounds.weighted_tail(outcome - edge, means.spread)
-        chance = np.where(ways == 2, np.minimum(chance, second), chance)
-    outside = np.abs(means.gap) - means.c > 0
-    return np.where(outside, np.minimum(1.0, 2 * means.cells * ways * chance), 1.0)
 
 
 class Wins(NamedTuple):
@@ -175,20 +35,18 @@ class Wins(NamedTuple):
 
 @dataclass(frozen=True)
 class Cells:
-    """Every cell of every class: its means, the bounds on its gap, its p-value, and the money staked there.
+    """Every cell of every class: its means, what they show, and the money staked there.
 
     The arrays are [class, group, bin], the last bin being all of them. `groups` are the groups in their
-    order, `classes` how many classes there are (None for a binary event). `refuted` says which cells have a
-    p-value of at most 1 − confidence; the sure wins and the smallest c follow it, so that rounding cannot set
-    them at odds. `staked` and `won` are None without stakes.
+    order, `classes` how many classes there are (None for a binary event). `risk` is 1 − confidence. `staked`
+    and `won` are None without stakes.
     """
 
     groups: list[Group]
     classes: int | None
     means: Means
-    gaps: GapBounds
-    p_value: Floats
-    refuted: Any
+    evidence: Evidence
+    risk: float
     staked: Floats | None
     won: Floats | None
 
@@ -196,17 +54,38 @@ class Cells:
     def from_sums(cls, by_class: Sequence[ClassSums], columns: Sequence[Columns], confidence: float) -> Self:
         """Compute all statistics from the sums."""
         means = compute_means(by_class, columns)
-        p_value = compute_p_values(means)
+        by_cluster = [one.clusters for one in by_class if one.clusters is not None]
+        if by_cluster:
+            evidence = clusters.conclude(means, by_cluster, confidence)
+        else:
+            evidence = independent.conclude(means, by_class[0].families, confidence)
         return cls(
             groups=by_class[0].groups,
             classes=columns[0].classes,
             means=means,
-            gaps=bound_gaps(means, confidence),
-            p_value=p_value,
-            refuted=means.full & (p_value <= 1 - confidence),
-            staked=_stack(by_class, "staked") if columns[0].stake else None,
-            won=_stack(by_class, "won") if columns[0].stake else None,
+            evidence=evidence,
+            risk=1 - confidence,
+            staked=stack_sums(by_class, "staked") if columns[0].stake else None,
+            won=stack_sums(by_class, "won") if columns[0].stake else None,
         )
+
+    @property
+    def gaps(self) -> GapBounds:
+        """Where the gap of each cell lies."""
+        return self.evidence.gaps
+
+    @property
+    def p_value(self) -> Floats:
+        """The p-value of the two bets on each cell, for all cells at once."""
+        return self.evidence.p_value
+
+    @property
+    def refuted(self) -> Any:
+        """Which cells have a p-value of at most the risk.
+
+        The sure wins and the smallest c follow it, so that rounding cannot set them at odds.
+        """
+        return self.means.full & (self.p_value <= self.risk)
 
     @property
     def bins(self) -> int:
@@ -243,9 +122,17 @@ class Cells:
         return at_least
 
     @property
+    def overall_c(self) -> tuple[float, float]:
+        """For all cells together, the smallest c that is not refuted, and the smallest that is certified."""
+        smallest = max(float(self.smallest_c.max()), self.evidence.together_c)
+        if self.verdict == "refuted":  # rounding must not say otherwise
+            smallest = max(smallest, float(_little_more(self.means.c[0, 0, -1])))
+        return smallest, max(smallest, float(self.certified_c.max()))
+
+    @property
     def verdict(self) -> Verdict:
         """Refuted if some bet wins; certified if none can; open if neither is shown."""
-        if self.refuted.any():
+        if self.evidence.together <= self.risk:
             return "refuted"
         full = self.means.full
         return "certified" if (self.certified_c <= self.means.c)[full].all() else "open"
@@ -280,7 +167,8 @@ def add_up_wins(cells: Cells) -> GroupWins:
 def find_by_group(cells: Cells, wins: GroupWins) -> dict[str, dict[str, GroupFinding]]:
     """Return every group's numbers; with classes, the numbers of the class with the largest gap in it."""
     means, groups = cells.means, cells.groups
-    worst = np.argmax(np.where(means.full[..., -1], np.abs(means.gap[..., -1]), -1.0), axis=0)
+    gaps = np.where(means.full[..., -1], np.abs(means.gap[..., -1]), -1.0)
+    worst = np.argmax(gaps >= gaps.max(axis=0) - _TIE, axis=0)
     at = (worst, np.arange(len(groups)), -1)
     nothing = np.zeros(len(groups))
     columns: dict[str, list[Any]] = {
@@ -370,8 +258,8 @@ def find_best(cells: Cells) -> Cell:
     """Return the bet with the largest sure win; if none wins for sure, the one with the smallest p-value."""
     full = cells.means.full
     sure = np.where(full, cells.wins.low, -np.inf)
-    best = np.unravel_index(int(np.argmax(sure)), sure.shape)
-    if sure[best] <= 0:
+    best = np.unravel_index(int(np.argmax(sure >= sure.max() - _TIE)), sure.shape)
+    if not cells.refuted.any():
         best = np.unravel_index(int(np.argmin(np.where(full, cells.p_value, np.inf))), sure.shape)
     return _cell_at(cells, *(int(i) for i in best))
 
@@ -427,8 +315,3 @@ def tabulate_cells(cells: Cells) -> dict[str, Any]:
     if cells.staked is not None and cells.won is not None:
         table |= {"staked": cells.staked[at], "won": cells.won[at]}
     return table
-
-
-def _stack(by_class: Sequence[ClassSums], name: str) -> Floats:
-    """One sum of all classes, as an array [class, group, bin]."""
-    return np.stack([sums.sums[name] for sums in by_class])

@@ -19,9 +19,9 @@ _WIDE = 0.3  # a certified c that helps nobody
 Verdict = Literal["refuted", "certified", "open"]
 
 # What the p-values and bounds rest on, in every verdict.
-_ASSUMED = (
-    "Assumed: independent rows, and a model that has not learned from these outcomes (an online learner has)."
-)
+_NOT_LEARNED = "and a model that has not learned from these outcomes (an online learner has)."
+_ROWS = f"Assumed: independent rows, {_NOT_LEARNED}"
+_CLUSTERS = f"Assumed: rows of different clusters are independent of each other, {_NOT_LEARNED}"
 
 
 class Bounded(NamedTuple):
@@ -172,8 +172,8 @@ class AuditReport:
         How many rows were audited, how many were left out, and how many of these lacked which number.
     staked, won
         With stakes: how much was staked, and what these bets have won.
-    bets, method
-        How many bets were tried, and which bounds were used.
+    bets, method, clusters
+        How many bets were tried, which bounds were used, and how many clusters there are (None without).
     made
         When the report was made, and by which command.
     """
@@ -191,6 +191,7 @@ class AuditReport:
     outlook: Outlook
     bets: int
     method: str
+    clusters: int | None
     best: Cell
     wins: float
     wins_low: float
@@ -264,11 +265,11 @@ class AuditReport:
             name: getattr(self, name) for name in ("rows", "missing", "incomplete", "bins", "confidence")
         }
         named = ("c", "verdict", "sound", "p_value", "smallest_c", "certified_c", "outlook", "bets", "method")
-        plain |= {name: getattr(self, name) for name in named}
+        plain |= {name: getattr(self, name) for name in (*named, "clusters")}
         plain |= {"best": self.best, "wins": self.wins, "wins_low": self.wins_low, "scores": self.scores}
         plain |= {"by_class": list(self.by_class), "groups": self.groups, "notes": list(self.notes)}
         plain |= {} if self.staked is None else {"staked": self.staked, "won": self.won}
-        plain |= {"assumed": _ASSUMED, "made": self.made}
+        plain |= {"assumed": self.assumed, "made": self.made}
         data: dict[str, Any] = _to_plain(plain)
         return data
 
@@ -301,7 +302,8 @@ class AuditReport:
     def sentences(self) -> list[str]:
         """The verdict in a few lines."""
         gone = f", {self.incomplete:,} left out, missing or undecided" if self.incomplete else ""
-        lines = [f"{self.rows:,} forecast{'s' * (self.rows != 1)}{gone}; c = {self.c}"]
+        inside = "" if self.clusters is None else f" in {self.clusters:,} clusters"
+        lines = [f"{self.rows:,} forecast{'s' * (self.rows != 1)}{inside}{gone}; c = {self.c}"]
         lines += {"refuted": self._refuted, "certified": self._certified, "open": self._open}[self.verdict]()
         below = f"a c below {self.smallest_c:.4f} is refuted" if self.smallest_c else "no c is refuted"
         lines.append(
@@ -315,10 +317,21 @@ class AuditReport:
             share = f" ({self.won / self.staked:.2%} of what they staked)" if self.staked else ""
             verb = "won" if self.won >= 0 else "lost"
             lines.append(f"Those who staked here {verb} {abs(self.won):,.6g} on {self.staked:,.6g}{share}.")
-        return [*lines, _ASSUMED]
+        return [*lines, self.assumed]
+
+    @property
+    def assumed(self) -> str:
+        """What all p-values and bounds rest on, in words."""
+        return _ROWS if self.clusters is None else _CLUSTERS
 
     def _refuted(self) -> list[str]:
         best, side = self.best, "that it happens" if self.best.stake > 0 else "that it does not happen"
+        if best.p_value > 1 - self.confidence:
+            return [
+                f"REFUTED: with {self.sure()} confidence some bets win, but the data do not show which.",
+                f"The likeliest is {side}, on {best.where()}",
+                f"({best.rows:,} rows: said {best.mu:.4f}, was {best.outcome:.4f}).",
+            ]
         return [
             f"REFUTED: whoever bets {side} on {best.where()}",
             f"wins {best.wins.value:.4f} per unit staked, and at least {max(0.0, best.wins.low):.4f} "
@@ -454,10 +467,8 @@ class AuditReport:
 
     def origin(self) -> list[str]:
         """Say by which method and command, and when, the report was made."""
-        method = (
-            f"Method: {self.method} for all {self.bets:,} bets at once (Bonferroni). The outcomes' "
-            "probabilities may all differ."
-        )
+        shared = "The outcomes' probabilities may all differ." if self.clusters is None else ""
+        method = f"Method: {self.method}, for all {self.bets:,} bets at once. {shared}".strip()
         return [method, *([f"Made {self.made}"] if self.made else [])]
 
     def all_notes(self) -> list[str]:

@@ -40,7 +40,8 @@ class Columns:
 
     `c` may be a number instead of a column. With K classes, `classes` is K and `label` the class that counts
     as outcome 1. `others` are the other classes' columns: a row that lacks one of their numbers is left out,
-    too. So is a row whose outcome equals `undecided`, and a row of weight 0.
+    too. So is a row whose outcome equals `undecided`, a row of weight 0, and one without its `cluster`. With
+    `graded` the outcome is any number in [0, 1].
     """
 
     mu: str
@@ -52,6 +53,8 @@ class Columns:
     label: int | None = None
     others: tuple[str, ...] = ()
     undecided: float | None = None
+    cluster: str | None = None
+    graded: bool = False
 
     def numeric(self) -> dict[str, str]:
         """The columns that must hold numbers, by the argument that names them."""
@@ -62,6 +65,8 @@ class Columns:
     def in_frame(self, frame: Any) -> Columns:
         """The same columns, by what they are called in a frame from `open_frame`."""
         renamed: dict[str, Any] = {part: literal(frame, name) for part, name in self.numeric().items()}
+        if self.cluster is not None:
+            renamed["cluster"] = literal(frame, self.cluster)
         return replace(self, **renamed)
 
 
@@ -71,7 +76,7 @@ class GroupedSums:
 
     `labels` are the combinations of labels that occur, with one label per grouping. `sums[name]` has a row
     for each of them, and a column for each bin. `missing` is how many rows were left out. `merged` is how
-    many small groups were put together into the last row.
+    many small groups were put together into the last row. `parts` are the sums by cluster, if there are any.
     """
 
     groupings: tuple[Grouping, ...]
@@ -79,6 +84,21 @@ class GroupedSums:
     sums: dict[str, Floats]
     missing: int
     merged: int
+    parts: ClusterParts | None = None
+
+
+class ClusterParts(NamedTuple):
+    """The same sums by label, bin and cluster: one entry for each such combination that has rows.
+
+    `row` is the row of the label in the matrices, `bin` and `cluster` are numbers, and `sums` are the sums by
+    name. `clusters` is how many clusters there are.
+    """
+
+    row: Any
+    bin: Any
+    cluster: Any
+    sums: dict[str, Floats]
+    clusters: int
 
 
 def open_frame(frame: Any) -> Any:
@@ -120,12 +140,15 @@ def mark_gaps(frame: Any, columns: Sequence[str]) -> Any:
     return frame.with_columns(nw.when(gap).then(nw.lit(1)).otherwise(nw.lit(0)).alias(_INCOMPLETE))
 
 
-def check_columns(frame: Any, numeric: Mapping[str, str], others: Iterable[str]) -> None:
-    """Raise an error if a column does not exist (ValueError) or holds no numbers (TypeError)."""
+def check_columns(frame: Any, numeric: Mapping[str, str], others: Iterable[tuple[str, str]]) -> None:
+    """Raise an error if a column does not exist (ValueError) or holds no numbers (TypeError).
+
+    `numeric` are columns by argument, `others` pairs (argument, column) of those that may hold anything.
+    """
     import narwhals as nw
 
     schema = frame.collect_schema()
-    for argument, column in [*numeric.items(), *(("groups", column) for column in others)]:
+    for argument, column in [*numeric.items(), *others]:
         if column not in schema:
             present = list_columns(schema.names())
             raise ValueError(f"{argument}={own_name(column)!r} is not a column; the frame has: {present}")
@@ -179,14 +202,22 @@ def query_sums(
     results: list[GroupedSums] = []
     for query in queries or [()]:
         by = [keys[grouping.name] for grouping in query]
-        rows = _collect(prepared.group_by(*by, "bin").agg(*_sums(columns, first=not results)))
-        values = {n: np.asarray(rows[n].to_list(), np.float64) for n in rows.columns if n not in by}
+        finer = [] if columns.cluster is None else ["cluster"]
+        rows = _collect(prepared.group_by(*by, *finer, "bin").agg(*_sums(columns, first=not results)))
+        values = {n: _floats(rows[n]) for n in rows.columns if n not in (*by, *finer)}
         if not results and values["bad"].sum():
             _refuse_wrong(frame, columns)
         labels = [_labels(rows[key]) for key in by]
         by_column = bool(query) and query[0].column is not None
-        results.append(_tabulate(query, labels, values, bins, most if by_column else None))
+        cluster = number_values(rows["cluster"])[0] if finer else None
+        results.append(_tabulate(query, labels, values, bins, most if by_column else None, cluster))
     return results
+
+
+def _floats(series: Any) -> Floats:
+    import narwhals as nw
+
+    return np.asarray(series.cast(nw.Float64).to_numpy(), np.float64)
 
 
 def count_gaps(frame: Any, columns: Columns) -> dict[str, int]:
@@ -195,12 +226,14 @@ def count_gaps(frame: Any, columns: Columns) -> dict[str, int]:
 
     others = {f"other {k}": name for k, name in enumerate(columns.others)}
     rules = {column: _gap(argument) for argument, column in {**columns.numeric(), **others}.items()}
+    if columns.cluster is not None:
+        rules[columns.cluster] = nw.col("cluster gap") == 1
     if columns.undecided is not None:
         rules[f"a decided {own_name(columns.outcome)}"] = nw.col("outcome") == columns.undecided
     if columns.weight is not None:
         rules[f"a positive {own_name(columns.weight)}"] = nw.col("weight") == 0
     extra = [nw.col(column).cast(nw.Float64).alias(alias) for alias, column in others.items()]
-    frame = frame.select(*_numbers(columns), *extra)
+    frame = frame.select(*_numbers(columns, frame), *extra)
     flags = [
         nw.when(r).then(nw.lit(1)).otherwise(nw.lit(0)).alias(f"n{k}") for k, r in enumerate(rules.values())
     ]
@@ -222,12 +255,19 @@ def check_sums(frame: Any, mus: Sequence[str]) -> None:
         )
 
 
-def _numbers(columns: Columns) -> list[Any]:
+def _numbers(columns: Columns, frame: Any) -> list[Any]:
     """Select the columns that play a part, and name them by their part."""
     import narwhals as nw
 
     numeric = columns.numeric().items()
     marked = [nw.col(_INCOMPLETE)] if columns.others else []
+    if columns.cluster is not None:
+        cluster = nw.col(columns.cluster)
+        gap = cluster.is_null()
+        if frame.collect_schema()[columns.cluster].is_float():
+            gap = gap | cluster.is_nan()
+        gap = nw.when(gap).then(nw.lit(1)).otherwise(nw.lit(0))
+        marked += [cluster.alias("cluster"), gap.alias("cluster gap")]
     return [*(nw.col(column).cast(nw.Float64).alias(argument) for argument, column in numeric), *marked]
 
 
@@ -239,7 +279,7 @@ def _prepare(
 
     col, lit, when = nw.col, nw.lit, nw.when
     numeric, wrong = columns.numeric(), list(_wrong(columns).values())
-    kept = _numbers(columns)
+    kept = _numbers(columns, frame)
     for grouping in groupings:
         if grouping.column is None:
             label = when(grouping.predicate).then(lit(1)).otherwise(lit(0))
@@ -279,6 +319,7 @@ def _any_gap(columns: Columns) -> Any:
     gaps += [nw.col(_INCOMPLETE) == 1] if columns.others else []
     gaps += [] if columns.undecided is None else [nw.col("outcome") == columns.undecided]
     gaps += [] if columns.weight is None else [nw.col("weight") == 0]
+    gaps += [] if columns.cluster is None else [nw.col("cluster gap") == 1]
     return functools.reduce(operator.or_, gaps)
 
 
@@ -290,7 +331,7 @@ def _wrong(columns: Columns) -> dict[str, Any]:
     y, most = col("outcome"), 1 if columns.classes is None else columns.classes - 1
     rules = {
         "mu": (col("mu") < 0) | (col("mu") > 1),
-        "outcome": (y < 0) | (y > most) | (y != y.floor()),
+        "outcome": (y < 0) | (y > most) if columns.graded else (y < 0) | (y > most) | (y != y.floor()),
     }
     if isinstance(columns.c, str):
         rules["c"] = (col("c") < 0) | (col("c") > 1)
@@ -302,11 +343,12 @@ def _wrong(columns: Columns) -> dict[str, Any]:
     return rules
 
 
-def _bound(argument: str, classes: int | None) -> str:
-    if argument in ("mu", "c"):
+def _bound(argument: str, columns: Columns) -> str:
+    if argument in ("mu", "c") or (argument == "outcome" and columns.graded):
         return "must lie in [0, 1]"
     if argument == "outcome":
-        return "must be 0 or 1" if classes is None else f"must be a class index, one of 0 … {classes - 1}"
+        last = columns.classes
+        return "must be 0 or 1" if last is None else f"must be a class index, one of 0 … {last - 1}"
     return "must be finite" if argument == "stake" else "must be 0, or lie in [1e-100, 1e+100]"
 
 
@@ -314,21 +356,14 @@ def _with_products(frame: Any, columns: Columns) -> Any:
     """Add the columns that will be summed: errors, logarithms and money. All but the money are weighted."""
     import narwhals as nw
 
-    col, lit, when = nw.col, nw.lit, nw.when
-    said = (
-        when(col("outcome") > 0).then(col("mu")).otherwise(1 - col("mu"))
-    )  # the probability given to what happened
-    frame = frame.with_columns(said=said, squared=col("error") * col("error"))
-    frame = frame.with_columns(
-        said=when(col("said") > 0).then(col("said")).otherwise(lit(1.0)),
-        impossible=when(col("said") > 0).then(lit(0)).otherwise(lit(1)),
-    )
-    made = {"log_said": col("said").log()}
+    col, lit = nw.col, nw.lit
+    frame = _with_logs(frame, columns).with_columns(squared=col("error") * col("error"))
+    made = {}
     if columns.stake is not None:
         c = col("c") if isinstance(columns.c, str) else lit(float(columns.c))
         made["staked"] = col("stake").abs()
         made["won"] = col("stake") * col("error") - col("stake").abs() * c
-    frame = frame.with_columns(**made)
+        frame = frame.with_columns(**made)
     if columns.classes is not None:  # the joint log loss counts only the class that came true
         frame = frame.with_columns(
             log_hit=col("log_said") * col("outcome"), impossible_hit=col("impossible") * col("outcome")
@@ -339,6 +374,30 @@ def _with_products(frame: Any, columns: Columns) -> Any:
     weighted = ["outcome", "mu", "squared", "log_said"]
     weighted += ["c"] * isinstance(columns.c, str) + ["log_hit"] * (columns.classes is not None)
     return frame.with_columns(*((col(name) * col("weight")).alias(name) for name in weighted))
+
+
+def _with_logs(frame: Any, columns: Columns) -> Any:
+    """Add the logarithm of the probability given to what happened, and whether that was 0.
+
+    For graded outcomes it is y·ln μ + (1 − y)·ln(1 − μ).
+    """
+    import narwhals as nw
+
+    col, lit, when = nw.col, nw.lit, nw.when
+    y, mu = col("outcome"), col("mu")
+    if columns.graded:
+        impossible = ((mu <= 0) & (y > 0)) | ((mu >= 1) & (y < 1))
+        up = y * when(mu > 0).then(mu).otherwise(lit(1.0)).log()
+        down = (1 - y) * when(mu < 1).then(1 - mu).otherwise(lit(1.0)).log()
+        return frame.with_columns(
+            log_said=up + down, impossible=when(impossible).then(lit(1)).otherwise(lit(0))
+        )
+    frame = frame.with_columns(said=when(y > 0).then(mu).otherwise(1 - mu))
+    frame = frame.with_columns(
+        said=when(col("said") > 0).then(col("said")).otherwise(lit(1.0)),
+        impossible=when(col("said") > 0).then(lit(0)).otherwise(lit(1)),
+    )
+    return frame.with_columns(log_said=col("said").log())
 
 
 def _sums(columns: Columns, *, first: bool) -> list[Any]:
@@ -356,18 +415,17 @@ def _sums(columns: Columns, *, first: bool) -> list[Any]:
 
 def _tabulate(
     groupings: tuple[Grouping, ...],
-    columns: list[list[str]],
+    columns: list[_Labels],
     values: dict[str, Floats],
     bins: int,
     most: int | None,
+    cluster: Any,
 ) -> GroupedSums:
     """Turn a query's rows, one per label and bin, into a matrix for each sum, the largest groups first."""
-    places: dict[tuple[str, ...], int] = {}
-    rows: list[tuple[str, ...]] = list(zip(*columns, strict=True)) or [()] * len(values["bin"])
-    at = np.array([places.setdefault(row, len(places)) for row in rows], dtype=np.int64)
     which = values.pop("bin").astype(np.int64)
     counted = which >= 0
-    labels, merged = list(places), 0
+    at, labels = _combine(columns, len(which))
+    merged = 0
     if most is not None:
         size = np.bincount(at, values["one"] * counted, minlength=len(labels))
         order = sorted(np.flatnonzero(size).tolist(), key=lambda k: (-size[k], labels[k]))
@@ -376,12 +434,34 @@ def _tabulate(
         rank[order] = np.minimum(np.arange(len(order)), most)
         at, labels = rank[at], [labels[k] for k in order[:most]]
         labels += [_name_others(merged, labels)] * (merged > 0)
+    row, column = at[counted], which[counted]
+    inside = {name: value[counted] for name, value in values.items()}
     sums = {}
-    for name, column in values.items():
+    for name, value in inside.items():
         sums[name] = np.zeros((len(labels), bins))
         combine = np.maximum if name == "heaviest" else np.add
-        combine.at(sums[name], (at[counted], which[counted]), column[counted])
-    return GroupedSums(groupings, labels, sums, int(values["one"][~counted].sum()), merged)
+        combine.at(sums[name], (row, column), value)
+    parts = None
+    if cluster is not None:
+        known, numbered = np.unique(cluster[counted], return_inverse=True)
+        parts = ClusterParts(row, column, numbered, inside, len(known))
+    return GroupedSums(groupings, labels, sums, int(values["one"][~counted].sum()), merged, parts)
+
+
+def _combine(columns: list[_Labels], rows: int) -> tuple[Any, list[tuple[str, ...]]]:
+    """Number the combinations of labels that occur; returns each row's number, and the combinations."""
+    code = np.zeros(rows, dtype=np.int64)
+    for column in columns:
+        code = code * len(column.names) + column.places
+    found, at = np.unique(code, return_inverse=True)
+    labels: list[tuple[str, ...]] = []
+    for one in found.tolist():
+        parts = []
+        for column in reversed(columns):
+            one, place = divmod(one, len(column.names))
+            parts.append(column.names[place])
+        labels.append(tuple(reversed(parts)))
+    return at, labels
 
 
 def _name_others(merged: int, labels: list[tuple[str, ...]]) -> tuple[str, ...]:
@@ -392,12 +472,38 @@ def _name_others(merged: int, labels: list[tuple[str, ...]]) -> tuple[str, ...]:
     return (name,)
 
 
-def _labels(series: Any) -> list[str]:
+class _Labels(NamedTuple):
+    """A column of labels: the names that occur in it, and each row's place among them."""
+
+    names: list[str]
+    places: Any
+
+
+def _labels(series: Any) -> _Labels:
     """Write the labels of groups as text, the same for every engine."""
-    values, nulls = series.to_list(), series.is_null().to_list()
-    labels = [label_of(None if null else value) for value, null in zip(values, nulls, strict=True)]
-    names = name_labels(labels)
-    return [names[label] for label in labels]
+    numbers, values = number_values(series)
+    labels = [label_of(value) for value in values]
+    by_label = name_labels(labels)
+    names = list(by_label.values())
+    place = {name: k for k, name in enumerate(names)}
+    return _Labels(names, np.array([place[by_label[label]] for label in labels], np.int64)[numbers])
+
+
+def number_values(series: Any) -> tuple[Any, list[Any]]:
+    """Number the different values of a series; returns each row's number, and the values (null is None)."""
+    import narwhals as nw
+
+    values = series.to_list()
+    if series.null_count():
+        values = [None if gap else v for v, gap in zip(values, series.is_null().to_list(), strict=True)]
+    keys: Any = values
+    if series.dtype in (nw.Object, nw.Unknown):  # pandas may hold 1, True and 1.0 in one column
+        keys = [(type(value), value) for value in values]
+    if series.dtype.is_nested():  # lists and the like
+        keys = values = [text_of(value) for value in values]
+    places: dict[Any, int] = {}
+    numbers = np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int64)
+    return numbers, list(places) if keys is values else [value for _, value in places]
 
 
 class Label(NamedTuple):
@@ -448,16 +554,22 @@ def _refuse_wrong(frame: Any, columns: Columns) -> None:
     import narwhals as nw
 
     named = columns.numeric()
-    whole = frame.select(*_numbers(columns)).filter(~_any_gap(columns))
+    whole = frame.select(*_numbers(columns, frame)).filter(~_any_gap(columns))
     for argument, rule in _wrong(columns).items():
         example = _first(whole.filter(rule).select(nw.col(argument)))
         if example is not None:
             percent = argument in ("mu", "c") and 1.01 < example <= 100
             hint = " (a percentage? divide by 100)" if percent else ""
-            if argument == "outcome" and example == 0.5 and columns.classes is None:
-                hint = " (a tie? undecided=0.5 leaves such rows out, and counts them)"
-            bound = _bound(argument, columns.classes)
+            if argument == "outcome" and columns.classes is None and not columns.graded:
+                hint = _outcome_hint(example)
+            bound = _bound(argument, columns)
             raise ValueError(f"{argument}={own_name(named[argument])!r} {bound}; got {example:.16g}{hint}")
+
+
+def _outcome_hint(example: float) -> str:
+    if example == 0.5:
+        return " (a tie? undecided=0.5 leaves such rows out, and counts them)"
+    return " (a quantity? graded=True audits numbers in [0, 1])" if 0 < example < 1 else ""
 
 
 def _first(frame: Any) -> Any:

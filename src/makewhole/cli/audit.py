@@ -24,9 +24,9 @@ def add_parser(commands: Any) -> None:
         description="Audit a file of forecasts and outcomes: which bets against the forecasts win, how much, "
         "and how wide must c be? Every bin of the forecast, every group, and every bin of every group is a "
         "bet. The forecaster stands behind the interval from forecast - c to forecast + c.",
-        epilog="The bounds hold for all bets at once and for any number of rows (Chernoff and Hoeffding), if "
-        "the outcomes are independent given the forecasts. The p-values do not hold for a model that learned "
-        "from these outcomes, such as an online learner.",
+        epilog="The bounds hold for all bets at once and for any number of rows, if the outcomes are "
+        "independent given the forecasts; with --cluster, if those of different clusters are. The p-values "
+        "do not hold for a model that learned from these outcomes, such as an online learner.",
     )
     add = parser.add_argument
     add("file", type=Path, help="a .csv, .tsv (or .gz of them) or .parquet file")
@@ -36,6 +36,12 @@ def add_parser(commands: Any) -> None:
     add("--c", help="the half-width c: a number, or a column; for classes one or several (default 0)")
     add("--stake", help="column of stakes (for classes several): also say what these bets won")
     add("--weight", help="column of weights")
+    add(
+        "--cluster",
+        help="column that says which outcomes may depend on each other: those with the same value, such as "
+        "the flights of one date",
+    )
+    add("--graded", action="store_true", help="outcomes are any numbers from 0 to 1, not only 0 and 1")
     add(
         "--bins",
         type=int,
@@ -102,8 +108,9 @@ def run(arguments: argparse.Namespace) -> int:
     c = _number_or_names(arguments.c, present)
     numbers = [*mu, arguments.outcome, *stake, *(c if isinstance(c, list) else [])]
     numbers += [arguments.weight] if arguments.weight else []
-    frame = table.scan(numbers, groups)
-    undecided = 0.5 if arguments.undecided is None and len(mu) == 1 else arguments.undecided
+    frame = table.scan(numbers, [*groups, *([arguments.cluster] if arguments.cluster else [])])
+    ties = arguments.undecided is None and len(mu) == 1 and not arguments.graded
+    undecided = 0.5 if ties else arguments.undecided
     with warnings.catch_warnings(), table.readable():
         warnings.simplefilter("ignore", UserWarning)  # the report's notes say the same
         report = mw.audit(
@@ -115,6 +122,8 @@ def run(arguments: argparse.Namespace) -> int:
             weight=arguments.weight,
             groups=groups,
             bins=arguments.bins,
+            cluster=arguments.cluster,
+            graded=arguments.graded,
             undecided=undecided,
             confidence=arguments.confidence,
             max_groups=arguments.max_groups,

@@ -1,0 +1,58 @@
+"""What an audit concludes from its cells: where each gap lies, and how surely a bet wins.
+
+Three modules draw these conclusions, each from other assumptions: `independent` (the outcomes are independent
+given the forecasts), `clusters` (those of different clusters are), and `betting` (every forecast is right
+given what happened before it).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from makewhole.arguments import Floats
+
+
+class GapBounds(NamedTuple):
+    """Where the gap between truth and forecast lies in every cell, for all cells at once."""
+
+    low: Floats
+    high: Floats
+
+
+class Evidence(NamedTuple):
+    """The conclusions about all cells, as arrays [class, group, bin].
+
+    `p_value` is for the two bets on one cell, and holds for all cells at once. `together` is one p-value for
+    everything: it is at most the smallest of the others, and smaller where many cells are off by a little.
+    `together_c` is the smallest constant c at which it does not refute. `method` names the bounds.
+    """
+
+    gaps: GapBounds
+    p_value: Floats
+    together: float
+    together_c: float
+    method: str
+
+
+def smallest_unrefuted(refutes: Any) -> float:
+    """Return the smallest c in [0, 1] that is not refuted, by halving; `refutes(c)` must not rise with c."""
+    if not refutes(0.0):
+        return 0.0
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if refutes(middle) else (low, middle)
+    return high
+
+
+def log_mean_exp(logs: Floats, axis: int = 0, weights: Any = None) -> Floats:
+    """The logarithm of the (weighted) mean of exp(logs), where these may be infinite."""
+    most = np.max(logs, axis=axis, keepdims=True)
+    most = np.where(np.isfinite(most), most, np.where(most > 0, np.inf, 0.0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scaled = np.where(logs == most, 1.0, np.exp(logs - most))
+        mean = np.log(np.average(scaled, axis=axis, weights=weights))
+    total: Floats = np.squeeze(most, axis=axis) + mean
+    return total
