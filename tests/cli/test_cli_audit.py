@@ -216,3 +216,27 @@ def test_a_header_with_a_name_twice_is_refused(tmp_path: Path, capsys: Any) -> N
     path.write_text("mu,y,y\n0.5,1,0\n0.4,0,1\n")
     assert main(["audit", str(path)]) == 1
     assert "must have columns of different names; 'y' occurs twice" in capsys.readouterr().err
+
+
+def test_clusters_graded_outcomes_and_betting(tmp_path: Path, capsys: Any) -> None:
+    draw = np.random.default_rng(0)
+    mu = np.repeat(draw.uniform(0.3, 0.6, 60), 10)
+    table = pd.DataFrame({"mu": mu, "y": (draw.uniform(size=600) < mu).astype(int)})
+    table["day"] = [f"2026-{1 + k // 300:02}-{1 + k // 10 % 30:02}" for k in range(600)]
+    table["delay"], table["n"] = draw.beta(2, 3, 600), range(600)
+    path = tmp_path / "t.csv"
+    table.to_csv(path, index=False)
+    expected = {
+        "--cluster day": mw.audit(table, cluster="day", bins=5),
+        "--graded --outcome delay": mw.audit(table, outcome="delay", graded=True, bins=5),
+        "--method betting --order n": mw.audit(table, method="betting", order="n", bins=5),
+        "--method betting --order day": mw.audit(table, method="betting", order="day", bins=5),
+    }
+    for options, report in expected.items():
+        assert main(["audit", str(path), "--json", "--bins", "5", *options.split()]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["p_value"] == pytest.approx(report.p_value, rel=1e-9), options
+        assert found["clusters"] == report.clusters
+        assert found["assumed"] == report.to_dict()["assumed"]
+    assert main(["audit", str(path), "--method", "betting"]) == 1
+    assert "order must name the column of times" in capsys.readouterr().err

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -57,6 +57,8 @@ def audit(
     bins: int = 15,
     cluster: str | None = None,
     graded: bool = False,
+    method: Literal["bounds", "betting"] = "bounds",
+    order: str | None = None,
     undecided: float | None = None,
     confidence: float = 0.95,
     max_groups: int = 1000,
@@ -75,8 +77,9 @@ def audit(
     Outcomes often depend on each other: the flights of one day share the weather. Name the day as `cluster`,
     and only those of different days need be independent.
 
-    The forecasts, c, groups and weights must not depend on the outcomes audited. The forecasts of a model
-    that learns from these outcomes do; for such a model look at `InsuredForecaster.statement()`.
+    The forecasts, c, groups and weights must not depend on the outcomes audited. Those of a model that learns
+    from these outcomes do. For such a model there is `method="betting"`: it needs only that every forecast
+    was made before its outcome was known, and may be repeated as often as one likes while rows come in.
 
     An audit with bins may overlook a bet that wins on part of a bin. A bet that it reports is a real one.
 
@@ -113,6 +116,13 @@ def audit(
     graded
         Whether an outcome may be any number in [0, 1], such as a delay as a share of three hours; μ is then
         its forecast mean.
+    method
+        "bounds": for rows that are independent, or clusters that are. "betting": for forecasts that may have
+        been learned from earlier outcomes; the rows are then read into memory. Bets on every cell are
+        replayed in order of time; their gain is evidence against the forecasts.
+    order
+        For betting: the column of times. Rows of the same time are taken together: none of their forecasts
+        may know the outcome of another. With `cluster`, one cluster must come after the other.
     undecided
         An outcome that means that nothing was decided, such as 0.5 for a tie. Such rows are left out and
         counted.
@@ -158,16 +168,20 @@ def audit(
     >>> mw.audit(table, groups="where", c=0.21).verdict
     'certified'
     """
-    settings = _read_settings(bins, confidence, max_groups, c)
+    given = locals().copy()
+    del given["frame"]
+    settings = _read_settings(bins, confidence, max_groups, c)._replace(timed=method == "betting")
+    _check_method(method, order, weight, cluster)
     opened = tables.open_frame(frame)
     groupings = [grouping.in_frame(opened) for grouping in read_groupings(groups)]
-    columns_named = _name_columns(mu, outcome, c, stake, weight, cluster, graded)
-    by_class = _with_others([columns.in_frame(opened) for columns in columns_named])
+    columns_named = _name_columns(mu, outcome, c, stake, weight)
+    shared: Any = {"cluster": cluster, "order": order, "graded": _read_graded(graded, len(columns_named))}
+    by_class = _with_others([replace(columns, **shared).in_frame(opened) for columns in columns_named])
     if undecided is not None:
         none = arguments.scalar("undecided", undecided)
         by_class = [replace(columns, undecided=none) for columns in by_class]
     named = [("groups", grouping.column) for grouping in groupings if grouping.column is not None]
-    named += [] if cluster is None else [("cluster", str(by_class[0].cluster))]
+    named += by_class[0].keyed().items()
     for columns in by_class:
         tables.check_columns(opened, columns.numeric(), named)
     first = by_class[0]
@@ -175,10 +189,8 @@ def audit(
         tables.check_sums(opened, [columns.mu for columns in by_class])
         opened = tables.mark_gaps(opened, sorted({*first.numeric().values(), *first.others}))
     opened = tables.make_lazy(opened)
-    queried = [
-        tables.query_sums(opened, columns, groupings, settings.bins, settings.max_groups)
-        for columns in by_class
-    ]
+    limits = (groupings, settings.bins, settings.max_groups)
+    queried = [tables.query_sums(opened, columns, *limits) for columns in by_class]
     sums = [_arrange(results, columns) for results, columns in zip(queried, by_class, strict=True)]
     if not sums[0].rows:
         raise ValueError(f"frame must have a row with all numbers; got {_left_out(sums[0].missing)}")
@@ -191,21 +203,11 @@ def audit(
             f"{weight} weighs rows and does not count them: the evidence is that of {sums[0].rows:,} rows"
         )
     missing = tables.count_gaps(opened, first) if sums[0].missing else {}
-    given = {
-        "mu": mu,
-        "outcome": outcome,
-        "c": c,
-        "stake": stake,
-        "weight": weight,
-        "groups": groups,
-        "bins": bins,
-        "cluster": cluster,
-        "graded": graded,
-        "undecided": undecided,
-        "confidence": confidence,
-        "max_groups": max_groups,
-    }
-    report = _report(sums, by_class, settings, missing, notes, _backend_of(opened))
+    rows = []
+    if method == "betting":
+        rows = [tables.query_rows(opened, columns, groupings, settings.bins) for columns in by_class]
+    cells = Cells.from_sums(sums, by_class, settings.confidence, rows)
+    report = _report(sums, cells, settings, missing, notes, _backend_of(opened))
     return replace(report, made=f"{date.today().isoformat()} by {_call(given)}")
 
 
@@ -254,6 +256,7 @@ class _Settings(NamedTuple):
     confidence: float
     max_groups: int
     c: str
+    timed: bool = False
 
 
 def _read_settings(bins: Any, confidence: Any, max_groups: Any, c: Any) -> _Settings:
@@ -271,12 +274,10 @@ def _read_settings(bins: Any, confidence: Any, max_groups: Any, c: Any) -> _Sett
     return _Settings(bins, level, most, f"{_read_c(c):g}")
 
 
-def _name_columns(
-    mu: Any, outcome: Any, c: Any, stake: Any, weight: Any, cluster: Any, graded: bool
-) -> list[Columns]:
+def _name_columns(mu: Any, outcome: Any, c: Any, stake: Any, weight: Any) -> list[Columns]:
     """Return the columns that each class needs; a binary event is one class."""
-    for name, column in {"outcome": outcome, "weight": weight, "cluster": cluster}.items():
-        if not isinstance(column, str) and not (name != "outcome" and column is None):
+    for name, column in {"outcome": outcome, "weight": weight}.items():
+        if not isinstance(column, str) and not (name == "weight" and column is None):
             raise TypeError(f"{name} must be the name of a column; got {describe(column)}")
     several = isinstance(mu, (list, tuple))
     if not isinstance(mu, str) and not (several and len(mu) > 1 and all(isinstance(m, str) for m in mu)):
@@ -293,16 +294,34 @@ def _name_columns(
         )
     if any(not isinstance(one, str) for one in stakes if one is not None):
         raise TypeError(f"stake must be the name of a column; got {describe(stake)}")
-    if several and graded:
-        raise ValueError("graded outcomes must have one column of mu; got a list (classes are not graded)")
     parts = zip(names, [_read_c(one) for one in widths], stakes, strict=True)
-    shared: dict[str, Any] = {"weight": weight, "cluster": cluster, "graded": bool(graded)}
     if not several:
-        return [Columns(name, outcome, width, staked, **shared) for name, width, staked in parts]
+        return [Columns(name, outcome, width, staked, weight) for name, width, staked in parts]
     return [
-        Columns(name, outcome, width, staked, classes=len(names), label=k, **shared)
+        Columns(name, outcome, width, staked, weight, len(names), k)
         for k, (name, width, staked) in enumerate(parts)
     ]
+
+
+def _check_method(method: Any, order: Any, weight: Any, cluster: Any) -> None:
+    """Raise an error if the method is unknown, or what it needs is not there."""
+    for name, column in {"cluster": cluster, "order": order}.items():
+        if column is not None and not isinstance(column, str):
+            raise TypeError(f"{name} must be the name of a column; got {describe(column)}")
+    if method not in ("bounds", "betting"):
+        raise ValueError(f"method must be 'bounds' or 'betting'; got {method!r}")
+    if method == "betting" and order is None:
+        raise ValueError("order must name the column of times when method='betting'; got None")
+    if method == "betting" and weight is not None:
+        raise ValueError(f"weight must be None when method='betting': bets have no weights; got {weight!r}")
+    if method == "bounds" and order is not None:
+        raise ValueError(f"order is for method='betting' only; got {order!r}")
+
+
+def _read_graded(graded: Any, classes: int) -> bool:
+    if graded and classes > 1:
+        raise ValueError("graded outcomes must have one column of mu; got a list (classes are not graded)")
+    return bool(graded)
 
 
 def _with_others(by_class: list[Columns]) -> list[Columns]:
@@ -437,13 +456,12 @@ def _backend_of(frame: Any) -> str | None:
 
 def _report(
     sums: list[ClassSums],
-    columns: list[Columns],
+    cells: Cells,
     settings: _Settings,
     missing: dict[str, int],
     notes: list[str],
     backend: str | None,
 ) -> AuditReport:
-    cells = Cells.from_sums(sums, columns, settings.confidence)
     wins = add_up_wins(cells)
     smallest_c, certified_c = cells.overall_c
     by_class = tuple(compute_scores(cells, k, one.scores) for k, one in enumerate(sums))
@@ -463,6 +481,7 @@ def _report(
         bets=2 * cells.means.cells,
         method=cells.evidence.method,
         clusters=None if sums[0].clusters is None else sums[0].cluster_count,
+        timed=settings.timed,
         best=find_best(cells),
         wins=float(wins.measured.max()),
         wins_low=float(wins.at_least.max()),

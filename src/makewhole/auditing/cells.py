@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from makewhole.arguments import Floats
-from makewhole.auditing import clusters, independent
+from makewhole.auditing import betting, clusters, independent
 from makewhole.auditing.evidence import Evidence, GapBounds
 from makewhole.auditing.groupings import Group
 from makewhole.auditing.means import ClassSums, Means, compute_means, stack_sums
 from makewhole.auditing.report import Bounded, Cell, GroupFinding, Outlook, Scores, Verdict
-from makewhole.auditing.sums import Columns
+from makewhole.auditing.sums import Columns, Rows
 
 _TIE = 1e-12  # numbers that differ by less are the same but for rounding: the first is taken
 _ABOVE_0 = np.nextafter(0.0, 1.0)  # the smallest win there is
@@ -51,11 +51,19 @@ class Cells:
     won: Floats | None
 
     @classmethod
-    def from_sums(cls, by_class: Sequence[ClassSums], columns: Sequence[Columns], confidence: float) -> Self:
-        """Compute all statistics from the sums."""
+    def from_sums(
+        cls,
+        by_class: Sequence[ClassSums],
+        columns: Sequence[Columns],
+        confidence: float,
+        rows: Sequence[Rows] = (),
+    ) -> Self:
+        """Compute all statistics from the sums; given `rows`, draw the conclusions from these, by betting."""
         means = compute_means(by_class, columns)
         by_cluster = [one.clusters for one in by_class if one.clusters is not None]
-        if by_cluster:
+        if rows:
+            evidence = betting.conclude(means, rows, columns, by_class[0].groups, confidence)
+        elif by_cluster:
             evidence = clusters.conclude(means, by_cluster, confidence)
         else:
             evidence = independent.conclude(means, by_class[0].families, confidence)

@@ -104,7 +104,7 @@ def conclude(means: Means, by_class: Sequence[ClusterSums], confidence: float) -
     beforehand: the bets are on sums, not on means, of clusters.
     """
     shape = means.rows.shape[1:]
-    share = _divide(means.full)
+    share = divide_risk(means.full)
     low, high = np.full(means.rows.shape, -1.0), np.full(means.rows.shape, 1.0)
     logs = np.full((2, *means.rows.shape), -np.inf)
     risk = 1 - confidence
@@ -137,7 +137,7 @@ def conclude(means: Means, by_class: Sequence[ClusterSums], confidence: float) -
     )
 
 
-def _divide(full: Any) -> Floats:
+def divide_risk(full: Any) -> Floats:
     """Divide the risk among the cells: half to wholes and half to bins; with one bin all to wholes."""
     share = np.zeros(full.shape)
     if full.shape[-1] == 2:  # the bin and the whole are the same cell

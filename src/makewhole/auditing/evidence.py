@@ -7,6 +7,7 @@ given what happened before it).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,12 +37,12 @@ class Evidence(NamedTuple):
     method: str
 
 
-def smallest_unrefuted(refutes: Any) -> float:
-    """Return the smallest c in [0, 1] that is not refuted, by halving; `refutes(c)` must not rise with c."""
+def smallest_unrefuted(refutes: Callable[[float], bool], halvings: int = 40) -> float:
+    """Return the smallest c in [0, 1] that is not refuted, by halving."""
     if not refutes(0.0):
         return 0.0
     low, high = 0.0, 1.0
-    for _ in range(40):
+    for _ in range(halvings):
         middle = (low + high) / 2
         low, high = (middle, high) if refutes(middle) else (low, middle)
     return high

@@ -21,6 +21,7 @@ Verdict = Literal["refuted", "certified", "open"]
 # What the p-values and bounds rest on, in every verdict.
 _NOT_LEARNED = "and a model that has not learned from these outcomes (an online learner has)."
 _ROWS = f"Assumed: independent rows, {_NOT_LEARNED}"
+_TIMED = "Assumed: nothing was known of an outcome when its forecast was made; nothing else."
 _CLUSTERS = f"Assumed: rows of different clusters are independent of each other, {_NOT_LEARNED}"
 
 
@@ -172,8 +173,9 @@ class AuditReport:
         How many rows were audited, how many were left out, and how many of these lacked which number.
     staked, won
         With stakes: how much was staked, and what these bets have won.
-    bets, method, clusters
-        How many bets were tried, which bounds were used, and how many clusters there are (None without).
+    bets, method, clusters, timed
+        How many bets were tried, which bounds were used, how many clusters there are (None without), and
+        whether the bets were replayed in order of time.
     made
         When the report was made, and by which command.
     """
@@ -192,6 +194,7 @@ class AuditReport:
     bets: int
     method: str
     clusters: int | None
+    timed: bool
     best: Cell
     wins: float
     wins_low: float
@@ -265,7 +268,7 @@ class AuditReport:
             name: getattr(self, name) for name in ("rows", "missing", "incomplete", "bins", "confidence")
         }
         named = ("c", "verdict", "sound", "p_value", "smallest_c", "certified_c", "outlook", "bets", "method")
-        plain |= {name: getattr(self, name) for name in (*named, "clusters")}
+        plain |= {name: getattr(self, name) for name in (*named, "clusters", "timed")}
         plain |= {"best": self.best, "wins": self.wins, "wins_low": self.wins_low, "scores": self.scores}
         plain |= {"by_class": list(self.by_class), "groups": self.groups, "notes": list(self.notes)}
         plain |= {} if self.staked is None else {"staked": self.staked, "won": self.won}
@@ -322,6 +325,8 @@ class AuditReport:
     @property
     def assumed(self) -> str:
         """What all p-values and bounds rest on, in words."""
+        if self.timed:
+            return _TIMED
         return _ROWS if self.clusters is None else _CLUSTERS
 
     def _refuted(self) -> list[str]:
@@ -467,7 +472,8 @@ class AuditReport:
 
     def origin(self) -> list[str]:
         """Say by which method and command, and when, the report was made."""
-        shared = "The outcomes' probabilities may all differ." if self.clusters is None else ""
+        alone = self.clusters is None and not self.timed
+        shared = "The outcomes' probabilities may all differ." if alone else ""
         method = f"Method: {self.method}, for all {self.bets:,} bets at once. {shared}".strip()
         return [method, *([f"Made {self.made}"] if self.made else [])]
 

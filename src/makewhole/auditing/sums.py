@@ -12,7 +12,6 @@ keeps to what all of them can do:
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,14 +23,13 @@ import numpy as np
 from makewhole.arguments import SUM_TOLERANCE, Floats
 from makewhole.auditing.describing import describe
 from makewhole.auditing.groupings import Grouping
+from makewhole.auditing.labels import RowLabels, number_values, read_labels
 from makewhole.frames import list_columns, literal, open_literal, own_name
 
 # How many predicates share one query. Together they have at most 2⁶ combinations, each with cells of its own.
 _PREDICATES_PER_QUERY = 6
 
-MISSING = "(missing)"
 _INCOMPLETE = "makewhole: a class is missing"  # a column of our own
-_PANDAS_MISSING = ("NAType", "NaTType")  # the types of pandas.NA and pandas.NaT
 
 
 @dataclass(frozen=True)
@@ -40,8 +38,8 @@ class Columns:
 
     `c` may be a number instead of a column. With K classes, `classes` is K and `label` the class that counts
     as outcome 1. `others` are the other classes' columns: a row that lacks one of their numbers is left out,
-    too. So is a row whose outcome equals `undecided`, a row of weight 0, and one without its `cluster`. With
-    `graded` the outcome is any number in [0, 1].
+    too. So is a row whose outcome equals `undecided`, a row of weight 0, and one without its `cluster` or its
+    place in the `order` of time. With `graded` the outcome is any number in [0, 1].
     """
 
     mu: str
@@ -54,6 +52,7 @@ class Columns:
     others: tuple[str, ...] = ()
     undecided: float | None = None
     cluster: str | None = None
+    order: str | None = None
     graded: bool = False
 
     def numeric(self) -> dict[str, str]:
@@ -62,11 +61,15 @@ class Columns:
         named["weight"] = self.weight
         return {argument: column for argument, column in named.items() if isinstance(column, str)}
 
+    def keyed(self) -> dict[str, str]:
+        """The columns that may hold anything, by the argument that names them."""
+        named = {"cluster": self.cluster, "order": self.order}
+        return {argument: column for argument, column in named.items() if column is not None}
+
     def in_frame(self, frame: Any) -> Columns:
         """The same columns, by what they are called in a frame from `open_frame`."""
         renamed: dict[str, Any] = {part: literal(frame, name) for part, name in self.numeric().items()}
-        if self.cluster is not None:
-            renamed["cluster"] = literal(frame, self.cluster)
+        renamed |= {part: literal(frame, name) for part, name in self.keyed().items()}
         return replace(self, **renamed)
 
 
@@ -207,11 +210,56 @@ def query_sums(
         values = {n: _floats(rows[n]) for n in rows.columns if n not in (*by, *finer)}
         if not results and values["bad"].sum():
             _refuse_wrong(frame, columns)
-        labels = [_labels(rows[key]) for key in by]
+        labels = [read_labels(rows[key]) for key in by]
         by_column = bool(query) and query[0].column is not None
         cluster = number_values(rows["cluster"])[0] if finer else None
         results.append(_tabulate(query, labels, values, bins, most if by_column else None, cluster))
     return results
+
+
+class Rows(NamedTuple):
+    """The rows of one class, whole ones only: what betting needs, as arrays.
+
+    `order` numbers the times from the first to the last, `cluster` the clusters (None without). `labels` are
+    by the name of the grouping; of a predicate they are "yes", and None where it is not true.
+    """
+
+    bins: int
+    bin: Any
+    mu: Floats
+    outcome: Floats
+    c: Floats
+    order: Any
+    cluster: Any
+    labels: dict[str, RowLabels]
+
+
+def query_rows(frame: Any, columns: Columns, groupings: Sequence[Grouping], bins: int) -> Rows:
+    """Read the rows that an audit by betting replays."""
+    import narwhals as nw
+
+    keys = {grouping.name: f"key{k}" for k, grouping in enumerate(groupings)}
+    wanted = ["bin", "mu", "outcome", *columns.keyed(), *["c"] * isinstance(columns.c, str), *keys.values()]
+    prepared = _prepare(frame, columns, groupings, keys, bins).filter(nw.col("bin") >= 0)
+    rows = _collect(prepared.select(*wanted))
+    times = rows["order"].unique().sort().to_list()
+    place = {time: k for k, time in enumerate(times)}
+    labels = {}
+    for grouping in groupings:
+        found = read_labels(rows[keys[grouping.name]])
+        if grouping.column is None:
+            found = RowLabels([{"1": "yes"}.get(name) for name in found.names], found.places)
+        labels[grouping.name] = found
+    return Rows(
+        bins=bins,
+        bin=_floats(rows["bin"]).astype(np.int64),
+        mu=_floats(rows["mu"]),
+        outcome=_floats(rows["outcome"]),
+        c=_floats(rows["c"]) if isinstance(columns.c, str) else np.zeros(0),
+        order=np.array([place[time] for time in rows["order"].to_list()], np.int64),
+        cluster=number_values(rows["cluster"])[0] if columns.cluster is not None else None,
+        labels=labels,
+    )
 
 
 def _floats(series: Any) -> Floats:
@@ -226,8 +274,7 @@ def count_gaps(frame: Any, columns: Columns) -> dict[str, int]:
 
     others = {f"other {k}": name for k, name in enumerate(columns.others)}
     rules = {column: _gap(argument) for argument, column in {**columns.numeric(), **others}.items()}
-    if columns.cluster is not None:
-        rules[columns.cluster] = nw.col("cluster gap") == 1
+    rules |= {column: nw.col(f"{argument} gap") == 1 for argument, column in columns.keyed().items()}
     if columns.undecided is not None:
         rules[f"a decided {own_name(columns.outcome)}"] = nw.col("outcome") == columns.undecided
     if columns.weight is not None:
@@ -261,13 +308,11 @@ def _numbers(columns: Columns, frame: Any) -> list[Any]:
 
     numeric = columns.numeric().items()
     marked = [nw.col(_INCOMPLETE)] if columns.others else []
-    if columns.cluster is not None:
-        cluster = nw.col(columns.cluster)
-        gap = cluster.is_null()
-        if frame.collect_schema()[columns.cluster].is_float():
-            gap = gap | cluster.is_nan()
+    for argument, name in columns.keyed().items():
+        key = nw.col(name)
+        gap = key.is_null() | key.is_nan() if frame.collect_schema()[name].is_float() else key.is_null()
         gap = nw.when(gap).then(nw.lit(1)).otherwise(nw.lit(0))
-        marked += [cluster.alias("cluster"), gap.alias("cluster gap")]
+        marked += [key.alias(argument), gap.alias(f"{argument} gap")]
     return [*(nw.col(column).cast(nw.Float64).alias(argument) for argument, column in numeric), *marked]
 
 
@@ -319,7 +364,7 @@ def _any_gap(columns: Columns) -> Any:
     gaps += [nw.col(_INCOMPLETE) == 1] if columns.others else []
     gaps += [] if columns.undecided is None else [nw.col("outcome") == columns.undecided]
     gaps += [] if columns.weight is None else [nw.col("weight") == 0]
-    gaps += [] if columns.cluster is None else [nw.col("cluster gap") == 1]
+    gaps += [nw.col(f"{argument} gap") == 1 for argument in columns.keyed()]
     return functools.reduce(operator.or_, gaps)
 
 
@@ -415,7 +460,7 @@ def _sums(columns: Columns, *, first: bool) -> list[Any]:
 
 def _tabulate(
     groupings: tuple[Grouping, ...],
-    columns: list[_Labels],
+    columns: list[RowLabels],
     values: dict[str, Floats],
     bins: int,
     most: int | None,
@@ -448,7 +493,7 @@ def _tabulate(
     return GroupedSums(groupings, labels, sums, int(values["one"][~counted].sum()), merged, parts)
 
 
-def _combine(columns: list[_Labels], rows: int) -> tuple[Any, list[tuple[str, ...]]]:
+def _combine(columns: list[RowLabels], rows: int) -> tuple[Any, list[tuple[str, ...]]]:
     """Number the combinations of labels that occur; returns each row's number, and the combinations."""
     code = np.zeros(rows, dtype=np.int64)
     for column in columns:
@@ -470,83 +515,6 @@ def _name_others(merged: int, labels: list[tuple[str, ...]]) -> tuple[str, ...]:
     while (name,) in labels:
         name = f"{name[:-1]}, merged)"
     return (name,)
-
-
-class _Labels(NamedTuple):
-    """A column of labels: the names that occur in it, and each row's place among them."""
-
-    names: list[str]
-    places: Any
-
-
-def _labels(series: Any) -> _Labels:
-    """Write the labels of groups as text, the same for every engine."""
-    numbers, values = number_values(series)
-    labels = [label_of(value) for value in values]
-    by_label = name_labels(labels)
-    names = list(by_label.values())
-    place = {name: k for k, name in enumerate(names)}
-    return _Labels(names, np.array([place[by_label[label]] for label in labels], np.int64)[numbers])
-
-
-def number_values(series: Any) -> tuple[Any, list[Any]]:
-    """Number the different values of a series; returns each row's number, and the values (null is None)."""
-    import narwhals as nw
-
-    values = series.to_list()
-    if series.null_count():
-        values = [None if gap else v for v, gap in zip(values, series.is_null().to_list(), strict=True)]
-    keys: Any = values
-    if series.dtype in (nw.Object, nw.Unknown):  # pandas may hold 1, True and 1.0 in one column
-        keys = [(type(value), value) for value in values]
-    if series.dtype.is_nested():  # lists and the like
-        keys = values = [text_of(value) for value in values]
-    places: dict[Any, int] = {}
-    numbers = np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int64)
-    return numbers, list(places) if keys is values else [value for _, value in places]
-
-
-class Label(NamedTuple):
-    """A label as its column has it: whether it is text, and how it reads."""
-
-    is_text: bool
-    text: str
-
-
-def label_of(value: Any) -> Label:
-    """Return the label that a value is; 1 and 1.0 are the same, 1 and "1" are not."""
-    return Label(isinstance(value, str), text_of(value))
-
-
-def name_labels(labels: Iterable[Label]) -> dict[Label, str]:
-    """Give each label of a column a name of its own: how it reads, or where that is taken, text in quotes.
-
-    Examples
-    --------
-    >>> from makewhole.auditing.sums import label_of, name_labels
-    >>> list(name_labels(label_of(value) for value in (1, "1", "2", None)).values())
-    ['(missing)', '1', "'1'", '2']
-    """
-    names: dict[Label, str] = {}
-    taken: set[str] = set()
-    for label in sorted(set(labels)):
-        name = label.text
-        while name in taken:
-            name = repr(name)
-        names[label] = name
-        taken.add(name)
-    return names
-
-
-def text_of(value: Any) -> str:
-    """Write one label as text. Engines may give whole numbers as floats, and missing values as NaN."""
-    if value is None or type(value).__name__ in _PANDAS_MISSING:
-        return MISSING
-    if isinstance(value, (float, np.floating)):
-        if math.isnan(value):
-            return MISSING
-        return str(int(value)) if math.isfinite(value) and value == math.floor(value) else str(value)
-    return str(value)
 
 
 def _refuse_wrong(frame: Any, columns: Columns) -> None:

@@ -25,8 +25,8 @@ def add_parser(commands: Any) -> None:
         "and how wide must c be? Every bin of the forecast, every group, and every bin of every group is a "
         "bet. The forecaster stands behind the interval from forecast - c to forecast + c.",
         epilog="The bounds hold for all bets at once and for any number of rows, if the outcomes are "
-        "independent given the forecasts; with --cluster, if those of different clusters are. The p-values "
-        "do not hold for a model that learned from these outcomes, such as an online learner.",
+        "independent given the forecasts; with --cluster, if those of different clusters are. For a model "
+        "that learned from these outcomes, such as an online learner, use --method betting.",
     )
     add = parser.add_argument
     add("file", type=Path, help="a .csv, .tsv (or .gz of them) or .parquet file")
@@ -36,12 +36,7 @@ def add_parser(commands: Any) -> None:
     add("--c", help="the half-width c: a number, or a column; for classes one or several (default 0)")
     add("--stake", help="column of stakes (for classes several): also say what these bets won")
     add("--weight", help="column of weights")
-    add(
-        "--cluster",
-        help="column that says which outcomes may depend on each other: those with the same value, such as "
-        "the flights of one date",
-    )
-    add("--graded", action="store_true", help="outcomes are any numbers from 0 to 1, not only 0 and 1")
+    _add_assumptions(parser)
     add(
         "--bins",
         type=int,
@@ -63,6 +58,24 @@ def add_parser(commands: Any) -> None:
     )
     _add_results(parser)
     parser.set_defaults(run=run)
+
+
+def _add_assumptions(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what the outcomes are, and what may depend on what."""
+    add = parser.add_argument
+    add(
+        "--cluster",
+        help="column that says which outcomes may depend on each other: those with the same value, such as "
+        "the flights of one date",
+    )
+    add(
+        "--method",
+        choices=("bounds", "betting"),
+        default="bounds",
+        help="betting: for forecasts that were learned from earlier outcomes; needs --order",
+    )
+    add("--order", help="for betting: column of times, numbers or dates such as 2026-11-16")
+    add("--graded", action="store_true", help="outcomes are any numbers from 0 to 1, not only 0 and 1")
 
 
 def _add_results(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"--stake must name as many columns as --mu, {len(mu)}; got {arguments.stake!r}")
     c = _number_or_names(arguments.c, present)
     numbers = [*mu, arguments.outcome, *stake, *(c if isinstance(c, list) else [])]
-    numbers += [arguments.weight] if arguments.weight else []
+    numbers += [named for named in (arguments.weight, arguments.order) if named]
     frame = table.scan(numbers, [*groups, *([arguments.cluster] if arguments.cluster else [])])
     ties = arguments.undecided is None and len(mu) == 1 and not arguments.graded
     undecided = 0.5 if ties else arguments.undecided
@@ -124,6 +137,8 @@ def run(arguments: argparse.Namespace) -> int:
             bins=arguments.bins,
             cluster=arguments.cluster,
             graded=arguments.graded,
+            method=arguments.method,
+            order=arguments.order,
             undecided=undecided,
             confidence=arguments.confidence,
             max_groups=arguments.max_groups,

@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
 from makewhole import arguments
 from makewhole.arguments import Floats
 from makewhole.auditing.audit import audit_arrays
-from makewhole.auditing.sums import Label, label_of, name_labels
+from makewhole.auditing.labels import Label, label_of, name_labels
 from makewhole.mending.maps import METHODS, Settings
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import makewhole as mw
-from makewhole.auditing.sums import MISSING, text_of
+from makewhole.auditing.labels import MISSING, text_of
 
 
 @pytest.mark.parametrize(
