@@ -92,10 +92,15 @@ def class_indices(name: str, value: Any, classes: int) -> NDArray[np.intp]:
     return array.astype(np.intp)
 
 
-def outcome(value: Any, classes: int | None) -> int:
-    """Return one outcome: 0 or 1, or with `classes` a class index; a ValueError for others."""
+def outcome(value: Any, classes: int | None, *, graded: bool = False) -> Any:
+    """Return one outcome: 0 or 1, or with `classes` a class index; a ValueError for others.
+
+    With `graded` it is any number in [0, 1].
+    """
     if type(value) is int and 0 <= value < (classes or 2):
         return value
+    if graded:
+        return within("outcome", value, 0.0, 1.0)
     if classes is None:
         array = binary_outcomes("outcome", value)
     else:

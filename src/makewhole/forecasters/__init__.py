@@ -1,6 +1,11 @@
 """Base learners, which say μ̂ and ĉ: the paper's two-layer networks, and adapters for other models."""
 
-from makewhole.forecasters.adapters import CallableForecaster, RiverForecaster, SklearnForecaster
+from makewhole.forecasters.adapters import (
+    CallableForecaster,
+    RegressorForecaster,
+    RiverForecaster,
+    SklearnForecaster,
+)
 from makewhole.forecasters.base import (
     BaseForecaster,
     Rows,
@@ -16,6 +21,7 @@ from makewhole.forecasters.two_layer import SparseRow, TwoLayerLearner
 __all__ = [
     "BaseForecaster",
     "CallableForecaster",
+    "RegressorForecaster",
     "RiverForecaster",
     "Rows",
     "Said",

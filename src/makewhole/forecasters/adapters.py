@@ -1,4 +1,4 @@
-"""Use a river or scikit-learn classifier, or any function, as a base learner; neither library is imported."""
+"""Use a river or scikit-learn model, or any function, as a base learner; neither library is imported."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class SklearnForecaster:
         """Return μ̂ and ĉ = 0 for one row: an array, a dict, a Series, or a frame with one row."""
         said: dict[Any, float] = {}
         if hasattr(self.model, "classes_"):
-            chances = self.model.predict_proba(self._row(x))[0].tolist()
+            chances = self.model.predict_proba(one_row(self.model, x))[0].tolist()
             said = dict(zip(self.model.classes_.tolist(), chances, strict=True))
         return _answer(said, self.labels.tolist(), self.classes)
 
@@ -132,7 +132,7 @@ class SklearnForecaster:
             return [mu for mu, _ in answers], [c for _, c in answers]
         table = xs
         if not hasattr(xs, "columns") and isinstance(xs[0], Mapping):
-            table = self._table([dict(x) for x in xs])
+            table = as_table(self.model, [dict(x) for x in xs])
         chances = np.asarray(self.model.predict_proba(table), dtype=np.float64)
         known = self.model.classes_.tolist()
         answers = [
@@ -143,27 +143,96 @@ class SklearnForecaster:
     def learn(self, x: Any, outcome: int, **_: Any) -> None:
         """Call the model's `partial_fit`, if it has it."""
         if self._learns:
-            self.model.partial_fit(self._row(x), self.labels[[outcome]], classes=np.sort(self.labels))
+            self.model.partial_fit(
+                one_row(self.model, x), self.labels[[outcome]], classes=np.sort(self.labels)
+            )
 
-    def _row(self, x: Any) -> Any:
-        """Return one row in the form that scikit-learn takes."""
-        if isinstance(x, Mapping) or (hasattr(x, "to_dict") and np.ndim(x) == 1):  # a dict, or a Series
-            return self._table([dict(x)])
-        if np.ndim(x) < 2:
-            return np.reshape(x, (1, -1))
-        if len(x) != 1:
-            raise ValueError(f"x must be one row of features; got {len(x)} rows")
-        return x
 
-    def _table(self, rows: list[dict[Any, Any]]) -> Any:
-        """Return rows of named features as a frame if the model was fitted on names, else as an array."""
-        names = getattr(self.model, "feature_names_in_", None)  # set by scikit-learn
-        if names is None:
-            return np.array([list(row.values()) for row in rows])
-        missing = [name for name in names if name not in rows[0]]
-        if missing:
-            raise ValueError(f"x must have the feature {missing[0]!r} of the model; got {list(rows[0])!r}")
-        return frames.make_frame({str(name): [row[name] for row in rows] for name in names}, "pandas")
+def one_row(model: Any, x: Any) -> Any:
+    """Return one row of features in the form that scikit-learn takes."""
+    if isinstance(x, Mapping) or (hasattr(x, "to_dict") and np.ndim(x) == 1):  # a dict, or a Series
+        return as_table(model, [dict(x)])
+    if np.ndim(x) < 2:
+        return np.reshape(x, (1, -1))
+    if len(x) != 1:
+        raise ValueError(f"x must be one row of features; got {len(x)} rows")
+    return x
+
+
+def as_table(model: Any, rows: list[dict[Any, Any]]) -> Any:
+    """Return rows of named features as a frame if the model was fitted on names, else as an array."""
+    names = getattr(model, "feature_names_in_", None)  # set by scikit-learn
+    if names is None:
+        return np.array([list(row.values()) for row in rows])
+    missing = [name for name in names if name not in rows[0]]
+    if missing:
+        raise ValueError(f"x must have the feature {missing[0]!r} of the model; got {list(rows[0])!r}")
+    return frames.make_frame({str(name): [row[name] for row in rows] for name in names}, "pandas")
+
+
+class RegressorForecaster:
+    """A river or scikit-learn regressor as a base learner for graded outcomes, with ĉ = 0.
+
+    The model forecasts a quantity, such as a delay in minutes, between two ends. μ̂ is where its forecast lies
+    between them, from 0 (`low`) to 1 (`high`); a forecast beyond an end counts as that end. The model learns
+    the quantity that the outcome stands for. A scikit-learn model without `partial_fit` must be fitted
+    before, and does not change.
+
+    Parameters
+    ----------
+    model
+        A river regressor (`predict_one`, `learn_one`) or a scikit-learn regressor (`predict`).
+    low, high
+        The two ends. What goes beyond them is not insured.
+
+    Examples
+    --------
+    >>> from river import linear_model
+    >>> import makewhole as mw
+    >>> base = mw.forecasters.RegressorForecaster(linear_model.LinearRegression(), low=0, high=180)
+    >>> f = mw.InsuredForecaster(base, max_stake=100, graded=True)
+    >>> q = f.forecast({"rain": 1.0}, id="UA-123")
+    >>> f.stake("UA-123", 100.0)  # she loses 100 if she is three hours late, and less in proportion
+    0
+    >>> f.settle("UA-123", base.share(45))  # 45 minutes are a quarter of them
+    [25.0]
+    """
+
+    def __init__(self, model: Any, low: float = 0.0, high: float = 1.0) -> None:
+        self.low, self.high = arguments.scalar("low", low), arguments.scalar("high", high)
+        if not self.low < self.high:
+            raise ValueError(f"low must be less than high; got {low!r} and {high!r}")
+        self.model = model
+        self._river = hasattr(model, "predict_one") and hasattr(model, "learn_one")
+        if not self._river and not hasattr(model, "predict"):
+            raise TypeError(f"model must be a river or scikit-learn regressor; got {model!r}")
+        self._learns = self._river or hasattr(model, "partial_fit")
+        self._fitted = self._river or hasattr(model, "n_features_in_")  # set by scikit-learn
+        if not self._fitted and not self._learns:
+            raise ValueError(f"model must be fitted first, or have partial_fit; got {model!r}")
+
+    def share(self, quantity: float) -> float:
+        """Where a quantity lies between the two ends, from 0 to 1: the outcome that it is."""
+        place = (arguments.scalar("quantity", quantity) - self.low) / (self.high - self.low)
+        return min(max(place, 0.0), 1.0)
+
+    def predict(self, x: Any) -> tuple[float, float]:
+        """Return μ̂, where the model's forecast lies between the ends, and ĉ = 0."""
+        if self._river:
+            return self.share(self.model.predict_one(x)), 0.0
+        if not self._fitted:
+            return 0.5, 0.0
+        said = np.ravel(self.model.predict(one_row(self.model, x)))
+        return self.share(float(said[0])), 0.0
+
+    def learn(self, x: Any, outcome: float, **_: Any) -> None:
+        """Teach the model the quantity that the outcome stands for."""
+        quantity = self.low + outcome * (self.high - self.low)
+        if self._river:
+            self.model.learn_one(x, quantity)
+        elif self._learns:
+            self.model.partial_fit(one_row(self.model, x), [quantity])
+            self._fitted = True
 
 
 class CallableForecaster:

@@ -7,7 +7,12 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from makewhole import arguments
-from makewhole.forecasters.adapters import CallableForecaster, RiverForecaster, SklearnForecaster
+from makewhole.forecasters.adapters import (
+    CallableForecaster,
+    RegressorForecaster,
+    RiverForecaster,
+    SklearnForecaster,
+)
 
 
 @runtime_checkable
@@ -28,11 +33,12 @@ class BaseForecaster(Protocol):
         """
 
 
-def adapt(model: Any, classes: int | None = None) -> BaseForecaster:
+def adapt(model: Any, classes: int | None = None, *, graded: bool = False) -> BaseForecaster:
     """Return a base learner for a model.
 
     A base learner is returned as it is. A river or scikit-learn classifier, or any other callable, is
-    wrapped. Raises a TypeError for anything else.
+    wrapped; with `graded` outcomes a regressor is, whose quantities then lie in [0, 1]. Raises a TypeError
+    for anything else.
 
     Examples
     --------
@@ -46,6 +52,14 @@ def adapt(model: Any, classes: int | None = None) -> BaseForecaster:
     if hasattr(model, "learn") and hasattr(model, "predict"):
         base: BaseForecaster = model
         return base
+    classifies = hasattr(model, "predict_proba_one") or hasattr(model, "predict_proba")
+    if graded and classifies:
+        raise TypeError(
+            "base must be a regressor where outcomes are graded: RegressorForecaster(model, low=..., "
+            f"high=...); got the classifier {model!r}"
+        )
+    if graded and (hasattr(model, "predict_one") or hasattr(model, "predict")):
+        return RegressorForecaster(model)
     if hasattr(model, "learn_one") and hasattr(model, "predict_proba_one"):
         return RiverForecaster(model, classes=classes)
     if hasattr(model, "predict_proba"):
@@ -54,7 +68,8 @@ def adapt(model: Any, classes: int | None = None) -> BaseForecaster:
         return CallableForecaster(model, classes=classes)
     raise TypeError(
         "base must be a base learner (predict, learn), a river or scikit-learn classifier that gives "
-        f"probabilities, or a callable; got {model!r}"
+        f"probabilities, or a callable; got {model!r} (a regressor? graded=True takes "
+        "RegressorForecaster(model, low=..., high=...))"
     )
 
 

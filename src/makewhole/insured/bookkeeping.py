@@ -77,6 +77,8 @@ class Bookkeeping:
         As in `InsuredForecaster`.
     teaches
         Whether there is a base that learns from outcomes.
+    graded
+        Whether outcomes are any numbers in [0, 1].
     """
 
     def __init__(
@@ -88,8 +90,9 @@ class Bookkeeping:
         max_exposure: float | None = None,
         capital: float | None = None,
         teaches: bool = False,
+        graded: bool = False,
     ) -> None:
-        self.terms, self.rules, self.one = terms, rules, rules[0]
+        self.terms, self.rules, self.one, self.graded = terms, rules, rules[0], graded
         self.classes, self.max_exposure, self.capital = classes, max_exposure, capital
         self.teaches = teaches
         self.max_stake, self.one_sided = terms.max_stake, terms.one_sided
@@ -296,7 +299,7 @@ class Bookkeeping:
         by: Any,
     ) -> Closing:
         """Settle a forecast: who receives what, what is lost, and what is learned."""
-        y = arguments.outcome(outcome, self.classes)
+        y = arguments.outcome(outcome, self.classes, graded=self.graded)
         id_: Any = open_.forecast.id
         stakes = self.stakes_on(get, open_)
         nets, grosses = open_.nets, open_.grosses

@@ -73,7 +73,7 @@ class Lesson(NamedTuple):
     """What the base is taught: features, outcome, what it had said, and the stakes divided by the cap."""
 
     x: Any
-    outcome: int
+    outcome: float
     mu: Any
     net: Any
     gross: Any
@@ -91,7 +91,7 @@ class Settlement(NamedTuple):
     revision: int
     patch: Mapping[Key, Any]
     id: Id
-    outcome: int
+    outcome: float
     payments: Payments
     loss: float
     turnover: float

@@ -10,8 +10,6 @@ import os
 from collections.abc import Mapping
 from typing import Any, Literal, Self, SupportsIndex
 
-import numpy as np
-
 from makewhole import arguments, saving
 from makewhole.corrections import BookCorrection, Certificate, Correction, StandardRegret, Terms, for_book
 from makewhole.corrections.certificate import read_terms
@@ -34,6 +32,7 @@ from makewhole.insured.changes import (
     Payments,
     Settlement,
 )
+from makewhole.insured.finding import find_open
 from makewhole.insured.many import (
     Batch,
     Forecasts,
@@ -50,10 +49,8 @@ from makewhole.insured.many import (
 from makewhole.insured.plain import PlainBookkeeping
 from makewhole.insured.refusals import (
     ChangeRefused,
-    ForecastClosed,
     Refusal,
     TeachingError,
-    UnknownForecast,
 )
 from makewhole.insured.statement import GroupStatements, Statement
 from makewhole.insured.totals import Standing, Totals
@@ -64,7 +61,7 @@ AnyId = str | SupportsIndex
 # Every class has a correction of its own.
 _MOST_CLASSES = 100_000
 
-_SETTINGS = ("mode", "max_stake", "c_range", "one_sided", "classes", "max_exposure", "capital")
+_SETTINGS = ("mode", "max_stake", "c_range", "one_sided", "classes", "max_exposure", "capital", "graded")
 
 
 class InsuredForecaster:
@@ -120,6 +117,10 @@ class InsuredForecaster:
         The most that may ever be lost: c is widened as far as needed. For sound mode, or one-sided.
     classes
         None for a binary event, else K. Outcomes are then 0 … K−1, and stakes are arrays of K numbers.
+    graded
+        Whether an outcome may be any number in [0, 1], such as a delay as a share of three hours; μ is then
+        its forecast mean. A payment is affine in y, so every bound holds as it is. A river or scikit-learn
+        regressor becomes a base with `forecasters.RegressorForecaster`.
 
     Examples
     --------
@@ -156,6 +157,7 @@ class InsuredForecaster:
         max_exposure: float | None = None,
         capital: float | None = None,
         classes: int | None = None,
+        graded: bool = False,
     ) -> None:
         if mode not in ("exact", "sound"):
             raise ValueError(f"mode must be 'exact' or 'sound'; got {mode!r}")
@@ -166,18 +168,20 @@ class InsuredForecaster:
         self.classes = (
             None if classes is None else arguments.whole("classes", classes, least=2, most=_MOST_CLASSES)
         )
-        self.mode = mode
+        if graded and classes is not None:
+            raise ValueError(f"graded outcomes must have classes=None; got classes={classes!r}")
+        self.mode, self.graded = mode, bool(graded)
         self.max_exposure = None if max_exposure is None else arguments.positive("max_exposure", max_exposure)
         self.capital = None if capital is None else arguments.positive("capital", capital)
         if self.capital is not None and self.capital < 1e-6 * self.max_stake:
             raise ValueError(f"capital must be at least a millionth of max_stake; got {capital!r}")
-        self.base = None if base is None else adapt(base, self.classes)
+        self.base = None if base is None else adapt(base, self.classes, graded=self.graded)
         rule = for_book(copy.deepcopy(correction) if correction is not None else StandardRegret(rate=0.1))
         self._begin(terms, [rule.in_mode(terms).begun()] * (self.classes or 1))
 
     def _begin(self, terms: Terms, rules: list[BookCorrection]) -> None:
         """Start an empty book with these corrections, one per line."""
-        limits: Any = {name: getattr(self, name) for name in ("classes", "max_exposure", "capital")}
+        limits: Any = {name: getattr(self, name) for name in ("classes", "max_exposure", "capital", "graded")}
         self._books = Bookkeeping(terms, rules, teaches=self.base is not None, **limits)
         if self._books.plain:
             self._books = PlainBookkeeping(terms, rules, teaches=self.base is not None, **limits)
@@ -234,7 +238,7 @@ class InsuredForecaster:
         `by` names who bets, with any text or whole number: her payments are then in `settle(...).by`.
         """
         patch: dict[Key, Any] = {}
-        place = self._books.take(self._state.get, patch, self._find(forecast), stake, by)
+        place = self._books.take(self._state.get, patch, find_open(self._state.get, forecast), stake, by)
         self._state.update(patch)
         return place
 
@@ -246,7 +250,7 @@ class InsuredForecaster:
         The list's `by` has the payments of those who gave a name. With `stake`, one last bet is placed first.
         """
         patch: dict[Key, Any] = {}
-        open_ = self._find(forecast)
+        open_ = find_open(self._state.get, forecast)
         closed = self._books.close(self._state.get, patch, open_, outcome, stake, by)
         id_, _, payments, _, _, _, lesson = closed
         self._commit(patch)
@@ -257,7 +261,7 @@ class InsuredForecaster:
     def void(self, forecast: Forecast | AnyId) -> None:
         """Call a forecast off: nobody pays, nothing is learned."""
         patch: dict[Key, Any] = {}
-        self._books.call_off(self._state.get, patch, self._find(forecast))
+        self._books.call_off(self._state.get, patch, find_open(self._state.get, forecast))
         self._commit(patch)
 
     # --- many at once -------------------------------------------------------------------------------------
@@ -311,12 +315,15 @@ class InsuredForecaster:
         keys: list[Key] = [("open", name) for name in given]
         entries: list[Any] = list(map(self._state.get, keys))
         if self.base is None and set(map(type, entries)) == {Batch}:
-            check_outcomes(given.values())
+            check_outcomes(given.values(), graded=self.graded)
             with collector_paused():
                 close_unstaked(self._books, get, patch, keys, entries)
                 self._commit(patch)
                 return {name: Payments() for name in given}
-        closed = [self._books.close(get, patch, self._find(name), y, None, None) for name, y in given.items()]
+        closed = [
+            self._books.close(get, patch, find_open(self._state.get, name), y, None, None)
+            for name, y in given.items()
+        ]
         payments = {id_: paid for id_, _, paid, *_ in closed}
         self._commit(patch)
         for id_, *_, lesson in closed:
@@ -344,7 +351,7 @@ class InsuredForecaster:
     def plan_stake(self, forecast: Forecast | AnyId, stake: Any, *, by: AnyId | None = None) -> Bet:
         """What `stake` would do, as a value."""
         patch: dict[Key, Any] = {}
-        open_ = self._find(forecast)
+        open_ = find_open(self._state.get, forecast)
         place = self._books.take(self._state.get, patch, open_, stake, by)
         id_: Any = open_.forecast.id
         taken: Stake = patch["open", id_].stakes[-1]
@@ -355,7 +362,9 @@ class InsuredForecaster:
     ) -> Settlement:
         """What `settle` would do, as a value: payments, losses, targets, and what each part will learn."""
         patch: dict[Key, Any] = {}
-        closed = self._books.close(self._state.get, patch, self._find(forecast), outcome, stake, by)
+        closed = self._books.close(
+            self._state.get, patch, find_open(self._state.get, forecast), outcome, stake, by
+        )
         id_, y, payments, loss, turnover, results, lesson = closed
         lines = tuple(LineResult(*result) for result in results)
         return Settlement(self._revision(), patch, id_, y, payments, loss, turnover, lines, lesson)
@@ -363,7 +372,7 @@ class InsuredForecaster:
     def plan_void(self, forecast: Forecast | AnyId) -> Change:
         """What `void` would do, as a value."""
         patch: dict[Key, Any] = {}
-        self._books.call_off(self._state.get, patch, self._find(forecast))
+        self._books.call_off(self._state.get, patch, find_open(self._state.get, forecast))
         return Change(self._revision(), patch)
 
     def apply(self, change: AnyChange) -> Change:
@@ -481,31 +490,6 @@ class InsuredForecaster:
     def _entries(self) -> list[OpenForecast]:
         entries = [opened(key[1], entry) for key, entry in self._kept("open")]
         return sorted(entries, key=lambda entry: entry.number)
-
-    def _find(self, forecast: Forecast | AnyId) -> OpenForecast:
-        """The open forecast that the caller means: the forecast itself, or its id."""
-        given = forecast.id if isinstance(forecast, Forecast) else forecast
-        known = type(given) is int or type(given) is str
-        entry = self._state.get(("open", given)) if known else None
-        id_: Any = given
-        open_ = entry if entry is None or type(entry) is OpenForecast else opened(id_, entry)
-        if open_ is not None and (given is forecast or open_[0] is forecast or open_[0] == forecast):
-            return open_
-        return self._missing(forecast, given, open_)
-
-    def _missing(self, forecast: Any, given: Any, open_: OpenForecast | None) -> OpenForecast:
-        """Say why a forecast is not found; a NumPy number is as good as any other."""
-        if isinstance(given, np.integer):
-            return self._find(int(given))
-        if open_ is None and type(given) is int and 0 <= given < self._state[STANDING].next:
-            raise ForecastClosed(f"forecast {given} was settled or voided before")
-        if open_ is None and isinstance(given, str) and given is not forecast:
-            raise ForecastClosed(f"forecast {given!r} is not open here: it was settled or voided before")
-        if open_ is None and type(given) in (int, str):
-            raise UnknownForecast(
-                f"no open forecast has the id {given!r}: it was settled or voided before, or never made here"
-            )
-        raise UnknownForecast(f"no such forecast was made here; got {forecast!r}")
 
     def check_stake(self, stake: Any) -> None:
         """Raise what staking this on a fresh forecast would raise, exposure aside."""

@@ -286,11 +286,11 @@ def read_outcomes(given: Any, id_column: str, outcome_column: str) -> dict[Id, A
     return read
 
 
-def check_outcomes(outcomes: Collection[Any]) -> None:
-    """Raise unless every outcome is 0 or 1."""
+def check_outcomes(outcomes: Collection[Any], *, graded: bool) -> None:
+    """Raise unless every outcome is 0 or 1, or with `graded` a number in [0, 1]."""
     if set(map(type, outcomes)) != {int} or not set(outcomes) <= {0, 1}:
         for outcome in outcomes:
-            arguments.outcome(outcome, None)
+            arguments.outcome(outcome, None, graded=graded)
 
 
 def close_unstaked(books: Bookkeeping, get: Get, patch: Patch, keys: list[Key], batches: list[Batch]) -> None:

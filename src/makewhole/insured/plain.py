@@ -99,7 +99,11 @@ class PlainBookkeeping(Bookkeeping):
         self, get: Get, patch: Patch, open_: OpenForecast, outcome: Any, stake: Any, by: Any
     ) -> Closing:
         """Settle a forecast."""
-        y = outcome if type(outcome) is int and 0 <= outcome <= 1 else arguments.outcome(outcome, None)
+        y = (
+            outcome
+            if type(outcome) is int and 0 <= outcome <= 1
+            else arguments.outcome(outcome, None, graded=self.graded)
+        )
         forecast, _, x, said, lines, _, (net,), (gross,), bets, _, _, at_risk, stakes = open_
         mu, c, origin, proposal, _, _ = lines[0]
         id_: Any = forecast.id
