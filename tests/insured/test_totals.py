@@ -48,8 +48,8 @@ def test_many_forecasts_without_a_stake_are_the_same_as_one_after_the_other() ->
     one = many = Totals().settled(0.3, 0.0, 1.0, 1, negative=False, loss_range=1.0)
     for _ in range(50):
         one = one.settled(0.0, 0.0, 0.0, 0, negative=False, loss_range=1.0)
-    assert many.settled_unstaked(50, 0) == one
-    assert Totals().settled_unstaked(3, 2) == Totals(rounds=3, negative=2, idle=3)
+    assert many.settled_unstaked(50, 0, None) == one
+    assert Totals().settled_unstaked(3, 2, None) == Totals(rounds=3, negative=2, idle=3, money=None)
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])

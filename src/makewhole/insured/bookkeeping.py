@@ -46,6 +46,7 @@ from makewhole.insured.changes import (
     LineResult,
     Payments,
 )
+from makewhole.insured.evidence import bet
 from makewhole.insured.refusals import ConservationError, ForecastOpen, StakeRefused
 from makewhole.insured.totals import Standing, Totals
 
@@ -316,7 +317,11 @@ class Bookkeeping:
         if turnover:
             self._learn(get, patch, open_, results)
         for key in _keys("totals", open_.groups):
-            patch[key] = get(key).settled(loss, rest, turnover, len(stakes), negative, self.loss_range)
+            totals: Totals = get(key)
+            money = None
+            if self.classes is None and not self.one_sided and totals.money is not None:
+                money = bet(totals.money, open_.lines[0].mu, open_.lines[0].c, y)
+            patch[key] = totals.settled(loss, rest, turnover, len(stakes), negative, self.loss_range, money)
         self._leave(get, patch, open_, results if self.capped else ())
         for place, (_, name) in enumerate(stakes):
             if name is not None:

@@ -317,7 +317,7 @@ class InsuredForecaster:
         if self.base is None and set(map(type, entries)) == {Batch}:
             check_outcomes(given.values(), graded=self.graded)
             with collector_paused():
-                close_unstaked(self._books, get, patch, keys, entries)
+                close_unstaked(self._books, get, patch, keys, entries, given.values())
                 self._commit(patch)
                 return {name: Payments() for name in given}
         closed = [
@@ -479,6 +479,7 @@ class InsuredForecaster:
             open_exposure=standing.at_risk,
             certificate=self.certificate(group),
             mean_loss_interval=totals.mean_loss_interval(self._books.loss_range),
+            p_value=totals.p_value,
             negative_c=totals.negative,
             notes=(*notes, *totals.notes()),
             groups=groups,

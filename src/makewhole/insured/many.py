@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -25,6 +25,7 @@ from makewhole.insured.changes import (
     TOTALS,
     Key,
 )
+from makewhole.insured.evidence import bet_many
 from makewhole.insured.refusals import ForecastOpen
 from makewhole.insured.totals import Standing, Totals
 
@@ -293,7 +294,19 @@ def check_outcomes(outcomes: Collection[Any], *, graded: bool) -> None:
             arguments.outcome(outcome, None, graded=graded)
 
 
-def close_unstaked(books: Bookkeeping, get: Get, patch: Patch, keys: list[Key], batches: list[Batch]) -> None:
+def _published(keys: list[Key], batches: list[Batch]) -> tuple[list[float], list[float]]:
+    """The μ and c of these forecasts; without a search where they are one batch in its own order."""
+    first = batches[0]
+    if len(first.places) == len(keys) and [key[1] for key in keys] == list(first.places):
+        return first.mus, first.cs
+    places = [b.places[id_] for (_, id_), b in zip(keys, batches, strict=True)]
+    found = list(zip(batches, places, strict=True))
+    return [b.mus[k] for b, k in found], [b.cs[k] for b, k in found]
+
+
+def close_unstaked(
+    books: Bookkeeping, get: Get, patch: Patch, keys: list[Key], batches: list[Batch], outcomes: Iterable[Any]
+) -> None:
     """Settle forecasts of batches that nobody has staked on: nothing is paid, and nothing learned."""
     totals: Totals = get(TOTALS)
     standing: Standing = get(STANDING)
@@ -308,7 +321,10 @@ def close_unstaked(books: Bookkeeping, get: Get, patch: Patch, keys: list[Key], 
     if any(batch.any_negative for batch in set(batches)):
         negative = sum([b.cs[b.places[id_]] < 0 for (_, id_), b in zip(keys, batches, strict=True)])
     patch.update(dict.fromkeys(keys))
-    patch[TOTALS] = totals.settled_unstaked(len(keys), negative)
+    money = None
+    if totals.money is not None and not books.one_sided:
+        money = bet_many(totals.money, *_published(keys, batches), list(outcomes))
+    patch[TOTALS] = totals.settled_unstaked(len(keys), negative, money)
     books.serial += 1
     at_risk = standing.at_risk if left else 0.0
     patch[STANDING] = Standing(left, at_risk, standing.next, books.serial)

@@ -18,6 +18,7 @@ from makewhole.insured.changes import (
     Lesson,
     Payments,
 )
+from makewhole.insured.evidence import bet
 from makewhole.insured.refusals import ConservationError
 from makewhole.insured.totals import Standing
 
@@ -128,7 +129,9 @@ class PlainBookkeeping(Bookkeeping):
             raise ConservationError(f"payments add up to {loss!r}, the loss is {expected!r}")
         if weight:
             patch[_MEMORY] = self.one.learned(get(_MEMORY), proposal, target, weight, loss, rest)
-        patch[TOTALS] = get(TOTALS).settled(loss, rest, gross, bets, c < 0, self.loss_range)
+        totals = get(TOTALS)
+        money = None if self.one_sided else bet(totals.money, mu, c, y)
+        patch[TOTALS] = totals.settled(loss, rest, gross, bets, c < 0, self.loss_range, money)
         count, all_risk, following, _ = get(STANDING)
         count -= 1
         self.serial += 1

@@ -10,6 +10,8 @@ from makewhole import pages
 from makewhole.corrections import Certificate
 from makewhole.insured.monitor import Interval
 
+# The risk that what was published is called refuted though it is right.
+_RISK = 0.05
 # So many groups are shown.
 _MOST = 20
 _GROUP_HEAD = ("group", "settled", "total loss", "at most")
@@ -52,8 +54,12 @@ class Statement:
 
     `total_loss` is what the agents have received on balance, `mean_loss` that per settled forecast, both in
     the stakes' unit; `turnover` is the gross stake settled; `open_exposure` is the most that all open bets
-    together can still lose. `groups` has a statement for every group, where the correction is grouped; look
-    at it before the forecaster goes on, for they are made when first looked at.
+    together can still lose. `p_value` bounds the chance that the outcomes ever speak as strongly against the
+    intervals [μ − c, μ + c] that were published, if these were right given what happened before: a test by
+    betting (`makewhole.insured.evidence`), at all times at once. It assumes that outcomes awaited at the same
+    time do not depend on each other; it is None with classes, and one-sided. `groups` has a statement for
+    every group, where the correction is grouped; look at it before the forecaster goes on, for they are made
+    when first looked at.
     """
 
     correction: str
@@ -67,6 +73,7 @@ class Statement:
     open_exposure: float
     certificate: Certificate
     mean_loss_interval: Interval | None
+    p_value: float | None
     negative_c: int
     notes: tuple[str, ...]
     groups: Mapping[str | int, Statement]
@@ -80,6 +87,11 @@ class Statement:
     def alarm(self) -> bool:
         """Whether it is losing rather than unlucky: the mean loss's interval lies above 0 (see `monitor`)."""
         return self.mean_loss_interval is not None and self.mean_loss_interval.low > 0
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the outcomes refute what was published, with 95 % confidence at all times together."""
+        return self.p_value is not None and self.p_value <= _RISK
 
     @property
     def capital_used(self) -> float | None:
@@ -109,8 +121,13 @@ class Statement:
             ("mean loss", f"{self.mean_loss:,.6g}"),
             ("with 95 % in", interval),
             ("open exposure", f"{self.open_exposure:,.6g}"),
+            ("forecasts refuted", "" if self.p_value is None else f"{self._evidence()}"),
         ]
         return [(label, value) for label, value in rows if value]
+
+    def _evidence(self) -> str:
+        verdict = "yes: the truth is farther than c from what was said" if self.refuted else "no"
+        return f"{verdict} (p-value {self.p_value:.2g} at all times)"
 
     def _group_rows(self) -> list[tuple[str, str, str, str]]:
         """A row for every group, those that lost most first: name, forecasts settled, total loss, bound."""
@@ -118,7 +135,7 @@ class Statement:
         rows = []
         for name, s in worst[:_MOST]:
             bound = "no bound" if s.certificate.bound is None else f"{s.certificate.bound:,.6g}"
-            alarm = "  ALARM" if s.alarm else ""
+            alarm = ("  ALARM" if s.alarm else "") + ("  REFUTED" if s.refuted else "")
             rows.append((str(name), f"{s.rounds:,}", f"{s.total_loss:,.6g}", f"{bound}{alarm}"))
         return rows
 

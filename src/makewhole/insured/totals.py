@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from makewhole import arguments
 from makewhole.corrections._kernels import add_exactly
+from makewhole.insured.evidence import START, Money
 from makewhole.insured.monitor import Interval, mean_interval
 
 # After so many settled forecasts without a stake the statement speaks up.
@@ -42,7 +43,8 @@ class Totals(NamedTuple):
     `idle` counts the forecasts settled without a stake since the last with one; `negative` those with c < 0.
     The sum of all losses is `total` + `low`: `low` is what rounding has cut off. `surprises` is what the
     confidence sequence of the mean loss needs: the sum of the squared distances of each loss from the mean of
-    those before it. It is None once a loss was beyond its range, as with somebody else's correction.
+    those before it. It is None once a loss was beyond its range, as with somebody else's correction. `money`
+    is the evidence against what was published (see `evidence`); None with classes, and one-sided.
     """
 
     rounds: int = 0
@@ -54,15 +56,23 @@ class Totals(NamedTuple):
     total: float = 0.0
     low: float = 0.0
     surprises: float | None = 0.0
+    money: Money | None = START
 
     def settled(
-        self, loss: float, rest: float, turnover: float, bets: int, negative: bool, loss_range: float
+        self,
+        loss: float,
+        rest: float,
+        turnover: float,
+        bets: int,
+        negative: bool,
+        loss_range: float,
+        money: Money | None = None,
     ) -> Totals:
         """With one more settled forecast; `rest` is what rounding has cut off from the loss.
 
-        `loss_range` is the most that one forecast can lose or win.
+        `loss_range` is the most that one forecast can lose or win. `money` is the evidence with this outcome.
         """
-        rounds, voided, all_bets, all_negative, idle, turned, total, low, surprises = self
+        rounds, voided, all_bets, all_negative, idle, turned, total, low, surprises, _ = self
         if surprises is not None:
             surprise = loss - total / rounds if rounds else loss
             surprises = surprises + surprise * surprise if -loss_range <= loss <= loss_range else None
@@ -70,10 +80,10 @@ class Totals(NamedTuple):
         if rest:
             total, low = add_exactly(total, low, rest)
         idle, bets, negatives = 0 if turnover else idle + 1, all_bets + bets, all_negative + negative
-        fields = (rounds + 1, voided, bets, negatives, idle, turned + turnover, total, low, surprises)
+        fields = (rounds + 1, voided, bets, negatives, idle, turned + turnover, total, low, surprises, money)
         return _new(Totals, fields)
 
-    def settled_unstaked(self, count: int, negative: int) -> Totals:
+    def settled_unstaked(self, count: int, negative: int, money: Money | None) -> Totals:
         """With so many more settled forecasts that nobody had staked on, with the same bits as one by one."""
         rounds, total, surprises = self.rounds, self.total, self.surprises
         if total and surprises is not None:
@@ -84,7 +94,13 @@ class Totals(NamedTuple):
             negative=self.negative + negative,
             idle=self.idle + count,
             surprises=surprises,
+            money=money,
         )
+
+    @property
+    def p_value(self) -> float | None:
+        """The chance, at most, of outcomes that ever speak as strongly against what was published."""
+        return None if self.money is None else min(1.0, 1.0 / self.money[0])
 
     @property
     def loss(self) -> float:
@@ -135,4 +151,9 @@ def read_totals(saved: dict[str, Any], most_staked: float, loss_range: float) ->
         surprises = arguments.within("surprises", surprises, 0.0, rounds * (2 * loss_range) ** 2)
         for name in ("total", "low"):
             arguments.within(name, numbers[name], -rounds * loss_range, rounds * loss_range)
-    return Totals(**numbers, surprises=surprises)
+    money = saved.get("money", START)  # files of version 4 may lack it
+    if money is not None:
+        money = tuple(arguments.within("money", one, 0.0, 1e300) for one in money)
+        if len(money) != len(START) or money[0] < 1.0:
+            raise ValueError(f"money must be {len(START)} numbers, the first at least 1; got {money!r}")
+    return Totals(**numbers, surprises=surprises, money=money)

@@ -1,0 +1,79 @@
+"""Evidence against what was published: the money of someone who bets on every forecast, at all times at once.
+
+If the truth always lies within c of μ, given what happened before, her money has no upward drift. So it ever
+reaches 1/p times what she began with, with a chance of at most p (Ville's inequality).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from makewhole.arguments import Floats
+
+# What she has: the most that it ever was, and what it is now: staking 0.3 and 0.05 of it up, and down.
+Money = tuple[float, float, float, float, float]
+
+# She begins with 1, a quarter of it for each share and side.
+START: Money = (1.0, 0.25, 0.25, 0.25, 0.25)
+
+_BLOCK = 1024  # forecasts at once
+_ENOUGH = 1e200  # then she stops: nobody needs more evidence, and it would overflow
+
+
+def bet(money: Money, mu: float, c: float, y: float) -> Money:
+    """Her money after one more forecast.
+
+    A price below 0 counts as 0, and one above 1 as 1: wider than [0, 1] is no interval. So she loses at most
+    twice what she stakes, and never owes anything.
+
+    Examples
+    --------
+    >>> from makewhole.insured.evidence import START, bet
+    >>> money = START
+    >>> for _ in range(30):
+    ...     money = bet(money, mu=0.5, c=0.1, y=1)  # it should not happen thirty times in a row
+    >>> round(1 / money[0], 2)  # at most the chance that it ever looks so wrong
+    0.12
+    """
+    most, a, b, d, e = money
+    if most > _ENOUGH:
+        return money
+    if c < 0.0:
+        c = 0.0
+    elif c > 1.0:
+        c = 1.0
+    error = y - mu
+    up, down = error - c, -error - c
+    a *= 1.0 + 0.3 * up
+    b *= 1.0 + 0.05 * up
+    d *= 1.0 + 0.3 * down
+    e *= 1.0 + 0.05 * down
+    now = a + b + d + e
+    return now if now > most else most, a, b, d, e
+
+
+def bet_many(money: Money, mus: Sequence[float], cs: Sequence[float], ys: Sequence[float]) -> Money:
+    """Her money after many forecasts, with the same bits as one after the other."""
+    price = np.clip(np.asarray(cs, np.float64), 0.0, 1.0)
+    error = np.asarray(ys, np.float64) - np.asarray(mus, np.float64)
+    for start in range(0, len(error), _BLOCK):
+        if money[0] > _ENOUGH:
+            break
+        money = _bet_block(money, error[start : start + _BLOCK], price[start : start + _BLOCK])
+    return money
+
+
+def _bet_block(money: Money, error: Floats, price: Floats) -> Money:
+    factors = [1.0 + share * (side - price) for side in (error, -error) for share in (0.3, 0.05)]
+    with np.errstate(over="ignore"):
+        parts = [
+            np.multiply.accumulate(np.concatenate([[part], factor]))[1:]
+            for part, factor in zip(money[1:], factors, strict=True)
+        ]
+        now = parts[0] + parts[1] + parts[2] + parts[3]
+    enough = now > _ENOUGH
+    last = int(np.argmax(enough)) if enough.any() else len(now) - 1
+    a, b, d, e = (float(part[last]) for part in parts)
+    return max(money[0], float(now[: last + 1].max())), a, b, d, e
