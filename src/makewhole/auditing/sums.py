@@ -23,7 +23,7 @@ import numpy as np
 from makewhole.arguments import SUM_TOLERANCE, Floats
 from makewhole.auditing.describing import describe
 from makewhole.auditing.groupings import Grouping
-from makewhole.auditing.labels import RowLabels, number_values, read_labels
+from makewhole.auditing.labels import RowLabels, number_clusters, read_labels
 from makewhole.frames import list_columns, literal, open_literal, own_name
 
 # How many predicates share one query. Together they have at most 2⁶ combinations, each with cells of its own.
@@ -212,7 +212,7 @@ def query_sums(
             _refuse_wrong(frame, columns)
         labels = [read_labels(rows[key]) for key in by]
         by_column = bool(query) and query[0].column is not None
-        cluster = number_values(rows["cluster"])[0] if finer else None
+        cluster = number_clusters(rows["cluster"]) if finer else None
         results.append(_tabulate(query, labels, values, bins, most if by_column else None, cluster))
     return results
 
@@ -257,7 +257,7 @@ def query_rows(frame: Any, columns: Columns, groupings: Sequence[Grouping], bins
         outcome=_floats(rows["outcome"]),
         c=_floats(rows["c"]) if isinstance(columns.c, str) else np.zeros(0),
         order=np.array([place[time] for time in rows["order"].to_list()], np.int64),
-        cluster=number_values(rows["cluster"])[0] if columns.cluster is not None else None,
+        cluster=number_clusters(rows["cluster"]) if columns.cluster is not None else None,
         labels=labels,
     )
 
@@ -488,8 +488,9 @@ def _tabulate(
         combine.at(sums[name], (row, column), value)
     parts = None
     if cluster is not None:
-        known, numbered = np.unique(cluster[counted], return_inverse=True)
-        parts = ClusterParts(row, column, numbered, inside, len(known))
+        inside_clusters = cluster[counted]
+        found = int(np.count_nonzero(np.bincount(inside_clusters)))
+        parts = ClusterParts(row, column, inside_clusters, inside, found)
     return GroupedSums(groupings, labels, sums, int(values["one"][~counted].sum()), merged, parts)
 
 
