@@ -37,7 +37,8 @@ with t as (
     select bin, carrier, day, count(*) as n, sum(y - mu) as error, sum(mu) as mu
     from t group by bin, carrier, day
 )
-select bin, carrier, count(*), sum(n), sum(error), sum(error * error), max(mu) from pairs group by bin, carrier
+select bin, carrier, count(*), sum(n), sum(error), sum(error * error), max(mu)
+from pairs group by bin, carrier
 """
 
 MAKE = """
