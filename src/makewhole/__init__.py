@@ -6,7 +6,8 @@ if TYPE_CHECKING:
     from makewhole import agents, checks, forecasters, multiclass, plots
     from makewhole.auditing.audit import audit
     from makewhole.auditing.report import AuditReport
-    from makewhole.backtesting.backtest import BacktestResult, backtest
+    from makewhole.backtesting.backtest import backtest
+    from makewhole.backtesting.result import BacktestResult
     from makewhole.bets import delay_quote, hedge, loss_bounds, must_accept, payment, premium
     from makewhole.corrections import (
         Certificate,
@@ -96,7 +97,7 @@ __all__ = [
 # Public names are loaded when they are first asked for, to keep `import makewhole` and the command line fast.
 _HOMES = {
     "AuditReport": "auditing.report",
-    "BacktestResult": "backtesting.backtest",
+    "BacktestResult": "backtesting.result",
     "Bet": "insured.changes",
     "Certificate": "corrections",
     "Chance": "protocol",

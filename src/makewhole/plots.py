@@ -14,7 +14,8 @@ import numpy as np
 from makewhole import frames
 from makewhole.auditing.audit import audit_arrays
 from makewhole.auditing.report import AuditReport
-from makewhole.backtesting.backtest import BacktestResult, Curve, backtest
+from makewhole.backtesting.backtest import backtest
+from makewhole.backtesting.result import BacktestResult, Curve
 from makewhole.corrections import Correction
 
 # Okabe and Ito's colours, which colour-blind people can tell apart; each has its own dash, for grey print.
