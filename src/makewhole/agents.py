@@ -417,7 +417,8 @@ class Crowd:
     def draw(self, count: int, view: Any = None) -> tuple[Any, Floats, Floats]:
         """Return the kinds, the amounts and the views of the customers of the next `count` forecasts.
 
-        Kinds are as in `corrections/_kernels.py`. `view` is the column of the better forecast.
+        A kind is 0 for a hedger, 1 if informed, 2 for a clairvoyant and 3 for nobody; the loop of a backtest
+        decides on the stake. `view` is the column of the better forecast.
         """
         who = self._customers
         edges = np.cumsum([who.hedgers, who.informed, who.clairvoyant])

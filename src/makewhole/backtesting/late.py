@@ -9,10 +9,11 @@ import numpy as np
 
 from makewhole.agents import Customers
 from makewhole.arguments import Floats
+from makewhole.backtesting._late_loop import compiled_late_replay
 from makewhole.backtesting.log import Chunk, Columns, Log
 from makewhole.backtesting.run import Run
 from makewhole.corrections import BookCorrection
-from makewhole.corrections._kernels import Rules, compiled_late_replay
+from makewhole.corrections._kernels import Rules
 from makewhole.insured.book import Exposure
 from makewhole.jit import call
 
@@ -35,7 +36,7 @@ class LateOut(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """Open forecasts, as `corrections/_kernels.py` explains."""
+    """Open forecasts, as `_late_loop.py` explains."""
 
     kept: Floats
     ids: Any

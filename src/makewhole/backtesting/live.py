@@ -10,10 +10,11 @@ import numpy as np
 
 from makewhole import frames
 from makewhole.agents import Customers
+from makewhole.backtesting._late_loop import would_stake
 from makewhole.backtesting.log import Log
 from makewhole.backtesting.result import BacktestResult
 from makewhole.backtesting.run import Sums
-from makewhole.corrections._kernels import add_exactly, would_stake
+from makewhole.corrections._kernels import add_exactly
 from makewhole.decisions import Forecast
 from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.insured.refusals import StakeRefused
