@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from makewhole.auditing.audit import audit
     from makewhole.auditing.report import AuditReport
     from makewhole.backtesting.backtest import backtest
+    from makewhole.backtesting.capital import CapitalReport, find_capital
     from makewhole.backtesting.result import BacktestResult
     from makewhole.bets import delay_quote, hedge, loss_bounds, must_accept, payment, premium
     from makewhole.corrections import (
@@ -45,6 +46,7 @@ __all__ = [
     "AuditReport",
     "BacktestResult",
     "Bet",
+    "CapitalReport",
     "Certificate",
     "Chance",
     "Change",
@@ -82,6 +84,7 @@ __all__ = [
     "checks",
     "decide",
     "delay_quote",
+    "find_capital",
     "forecasters",
     "hedge",
     "insure",
@@ -99,6 +102,7 @@ _HOMES = {
     "AuditReport": "auditing.report",
     "BacktestResult": "backtesting.result",
     "Bet": "insured.changes",
+    "CapitalReport": "backtesting.capital",
     "Certificate": "corrections",
     "Chance": "protocol",
     "Change": "insured.changes",
@@ -137,6 +141,7 @@ _HOMES = {
     "datasets": "datasets",
     "decide": "decisions",
     "delay_quote": "bets",
+    "find_capital": "backtesting.capital",
     "forecasters": "forecasters",
     "hedge": "bets",
     "insure": "decisions",
