@@ -77,17 +77,17 @@ class CapitalReport:
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Return the head and the rows of a table to print."""
-        head = ("capital", "certified", "peak loss", "premium", "mean c", "placed", "profit", "")
+        head = ("capital", "certified", "peak loss", "premium", "mean c", "placed", "profit", "enough")
         rows: list[tuple[str, ...]] = [
             (
                 f"{p.capital:,.6g}",
                 "no bound" if p.certified is None else f"{p.certified:,.6g}",
-                f"{p.peak_loss:,.6g}",
+                f"{p.peak_loss:,.4g}",
                 f"{p.premium:.4f}",
                 f"{p.mean_c:.4f}",
                 f"{p.placed:.1%}",
-                f"{p.profit:,.6g}",
-                "sufficed" if self.suffices(p) else "",
+                f"{p.profit:,.4g}",
+                "yes" if self.suffices(p) else "no",
             )
             for p in self.points
         ]
@@ -134,7 +134,8 @@ def find_capital(
     """Find the smallest capital with which a forecaster could have stood behind a log, at a bearable price.
 
     For each capital the log is replayed by a forecaster in sound mode with `Reserve.for_capital(capital,
-    max_stake)`. Little capital makes c volatile and bets dear; much makes them cheap. The result says what
+    max_stake)`. Little capital makes c volatile and bets dear; much makes them cheap, because the forecaster
+    is slow to charge those who know more for what they win: look at the profit, too. The result says what
     each capital would have cost those who bet, and names the smallest that sufficed. It is a backtest on
     these data and customers, and no promise about others.
 
