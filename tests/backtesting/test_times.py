@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import makewhole as mw
 from makewhole.backtesting import log as logs
+from makewhole.backtesting.late import stable_order
 from samples import CORRECTIONS, Foreign
 
 
@@ -143,19 +144,27 @@ def test_what_hypothesis_finds_has_the_forecasters_bits(rows: list[Any], which: 
     check_same(result, fed_in_time_order(log, f), f)
 
 
-@pytest.mark.parametrize("chunk", [1, 7, 64])
-def test_chunks_do_not_show_in_late_backtests(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("chunk", "blocks"), [(1, 3), (7, 3), (7, 8), (64, 2)])
+def test_chunks_do_not_show_in_late_backtests(
+    chunk: int, blocks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = pd.DataFrame(late_log(500, longest=300)).astype({"mu": float})
     log.loc[::13, "mu"] = np.nan
     options: Any = dict(correction=mw.SwapRegret(7, seed=0), max_stake=5, **TIMES)
     expected = mw.backtest(log, **options)
     monkeypatch.setattr(logs, "CHUNK", chunk)
-    monkeypatch.setattr(logs, "_BLOCK", 3 * chunk)
+    monkeypatch.setattr(logs, "_BLOCK", blocks * chunk)
     for table in (log, log.sort_values("time", kind="stable")):
         result = mw.backtest(table, **options)
         assert (result.total_loss, result.missing) == (expected.total_loss, expected.missing)
         assert result.correction == expected.correction
         assert (result.peak_loss, result.peak_at) == (expected.peak_loss, expected.peak_at)
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 9)))
+def test_the_order_of_settlement_is_that_of_a_stable_sort(keys: list[int]) -> None:
+    found = stable_order(np.array(keys, dtype=np.int64))
+    assert found.tolist() == sorted(range(len(keys)), key=lambda place: keys[place])
 
 
 def test_without_delays_times_only_sort_the_rows() -> None:

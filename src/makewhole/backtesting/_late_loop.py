@@ -2,8 +2,10 @@
 
 Open forecasts stand in slots. kept[slot] = [loss, target, weight, λ, inner target, inner λ, room], where
 room is what the forecast could lose if it were staked in full; ids[slot] = [cell, split, inner cell, inner
-split, row in the log]. due[place] = [when known, number, slot] is a heap: due[0] settles first. free[open:]
-are the slots that are free. counts = [open forecasts, forecasts so far, most that were open together].
+split, row in the log]. free[open:] are the slots that are free. counts = [open forecasts, most that were open
+together]. The order in which forecasts settle is sorted beforehand: due = [when known], [who]. Of a chunk's
+forecasts, the first is number `waiting` there: those that were open before it come first. slot_of says which
+slot each of them has.
 """
 
 from __future__ import annotations
@@ -24,42 +26,6 @@ from makewhole.corrections._kernels import (
     refine,
 )
 from makewhole.jit import fingerprint, jit
-
-
-def due_before(due: Any, one: int, other: int) -> bool:
-    """Whether the forecast at place `one` of the heap is settled before that at place `other`."""
-    if due[one, 0] == due[other, 0]:
-        return bool(due[one, 1] < due[other, 1])
-    return bool(due[one, 0] < due[other, 0])
-
-
-def due_move(due: Any, source: int, target: int) -> None:
-    """Copy an entry of the heap."""
-    due[target, 0], due[target, 1], due[target, 2] = due[source, 0], due[source, 1], due[source, 2]
-
-
-def due_push(due: Any, size: int, known: int, number: int, slot: int) -> None:
-    """Add a forecast to the heap, which has `size` of them. It has the largest number so far."""
-    at = size
-    while at > 0 and due[(at - 1) >> 1, 0] > known:
-        due_move(due, (at - 1) >> 1, at)
-        at = (at - 1) >> 1
-    due[at, 0], due[at, 1], due[at, 2] = known, number, slot
-
-
-def due_pop(due: Any, size: int) -> int:
-    """Remove the first of the heap, which leaves `size` of them, and return its slot."""
-    slot: int = due[0, 2]
-    at, child = 0, 1  # the last one takes its place, and sinks
-    while child < size:
-        if child + 1 < size and due_before(due, child + 1, child):
-            child += 1
-        if not due_before(due, child, size):
-            break
-        due_move(due, child, at)
-        at, child = child, 2 * child + 1
-    due_move(due, size, at)
-    return slot
 
 
 def would_stake(
@@ -112,8 +78,8 @@ def make_late_replay(
 ) -> Callable[..., int]:
     """Return the loop of Algorithm 1 over columns, where forecasts stay open until their outcome is known.
 
-    Before each forecast those that are due are settled, by the time their outcome was known and then by
-    their number. It returns how many were settled. With `last`, all that are open are settled at the end.
+    Before each forecast those that are due are settled, in the order that is given. It returns how many were
+    settled. With `last`, all that are open are settled at the end.
     `sources` changes with the source of the steps, so that numba's cache notices.
     """
 
@@ -121,18 +87,21 @@ def make_late_replay(
         memory: Any, book: Any, columns: Any, times: Any, people: Any, settings: Any, totals: Any, out: Any
     ) -> int:
         values, marks, inner_values, inner_marks = memory
-        kept, ids, due, free, counts = book
+        kept, ids, free, counts, due_known, due_who, slot_of = book
         mu_hat, c_hat, outcome, net, gross = columns
-        time, known, rows = times
         kind, amount, view = people  # empty if the log has stakes
-        rules, max_stake, last = settings
+        (time, rows), (rules, max_stake, last) = times, settings
         c_out, lam_out, mu_out, loss_out, stake_out, total_out, settled_lam, settled_row = out
         total, low, potential, opened = totals[0], totals[1], totals[5], counts[0]
-        t, done = 0, 0 * sources
+        waiting = len(slot_of) - len(time)
+        t, done = 0, 0 * sources  # reading `sources` puts it into the closure
         while t < len(time) or (last and opened > 0):
-            if opened > 0 and (t == len(time) or due[0, 0] <= time[t]):
+            # One that is known at the time at which it is made still has to be made first.
+            if opened > 0 and (
+                t == len(time) or (due_known[done] <= time[t] and due_who[done] < waiting + t)
+            ):
                 opened -= 1
-                slot = due_pop(due, opened)
+                slot = slot_of[due_who[done]]
                 free[opened] = slot
                 loss, target, weight, lam = kept[slot, 0], kept[slot, 1], kept[slot, 2], kept[slot, 3]
                 total, low = add_exactly(total, low, loss)
@@ -155,10 +124,9 @@ def make_late_replay(
             lesson = balance(mu, c, origin, outcome[t], b, size, max_stake)
             slot, room = free[opened], full_loss(mu, c, rules[0]) * max_stake
             hold(book, slot, rows[t], room, lesson, lesson[1] + origin - c_hat[t], proposal, inner)
-            due_push(due, opened, known[t], counts[1], slot)
-            opened, potential, counts[1] = opened + 1, potential + room, counts[1] + 1
+            slot_of[waiting + t], opened, potential = slot, opened + 1, potential + room
             if opened > 1:
-                totals[6], counts[2] = max(totals[6], potential), max(counts[2], opened)
+                totals[6], counts[1] = max(totals[6], potential), max(counts[1], opened)
             c_out[t], lam_out[t], mu_out[t], loss_out[t], stake_out[t] = c, proposal[0], mu, lesson[0], b
             t += 1
         totals[0], totals[1], totals[5], counts[0] = total, low, potential, opened
@@ -177,5 +145,5 @@ def compiled_late_replay(
     inner_propose, inner_observe = inner or (none_propose, none_observe)
     kernels = (propose, observe, inner_propose, inner_observe)
     replay = make_late_replay(*kernels, composed=inner is not None, sources=fingerprint(steps))
-    own = (due_before, due_move, due_push, due_pop, would_stake, full_loss, hold, recall)
+    own = (would_stake, full_loss, hold, recall)
     return jit(replay, *HELPERS, *own, *kernels)

@@ -40,7 +40,6 @@ class Slots(NamedTuple):
 
     kept: Floats
     ids: Any
-    due: Any
     free: Any
     counts: Any
 
@@ -48,7 +47,7 @@ class Slots(NamedTuple):
 def new_slots(count: int) -> Slots:
     """Return so many free slots."""
     whole = functools.partial(np.zeros, dtype=np.int64)
-    return Slots(np.zeros((count, 7)), whole((count, 5)), whole((count, 3)), np.arange(count), whole(3))
+    return Slots(np.zeros((count, 7)), whole((count, 5)), np.arange(count), whole(2))
 
 
 def more_slots(slots: Slots, count: int) -> Slots:
@@ -57,6 +56,22 @@ def more_slots(slots: Slots, count: int) -> Slots:
     for old, new in zip(slots, wider, strict=True):
         new[: len(old)] = old
     return wider
+
+
+def stable_order(keys: Any) -> Any:
+    """Return the places of these whole numbers in sorted order, those of equal ones as they are.
+
+    Where they fit, number and place are sorted as one number: that is several times as fast as `argsort`.
+    """
+    if bool(np.all(keys[1:] >= keys[:-1])):
+        return np.arange(len(keys))
+    bits = len(keys).bit_length()
+    low, high = int(keys.min()), int(keys.max())
+    if high - low >= 1 << (62 - bits):
+        return np.argsort(keys, kind="stable")
+    packed = ((keys - low) << bits) | np.arange(len(keys))
+    packed.sort()
+    return packed & ((1 << bits) - 1)
 
 
 class LateRun(Run):
@@ -82,6 +97,7 @@ class LateRun(Run):
         # open, and what customers would stake at c = 0.
         self.totals = np.zeros(8)
         self.slots = new_slots(_FEW)
+        self.waiting = (np.zeros(0, np.int64), np.zeros(0, np.int64))  # when known and slot, in this order
         player = self.players[0]
         kernels: Any = correction.kernels
         inner = None if player.over is None else player.over.kernels
@@ -98,6 +114,7 @@ class LateRun(Run):
         time, known = (order, order) if chunk.times is None else chunk.times
         people = _NOBODY if self.people is None else self.people.draw(size, chunk.view)
         out = self._go_on(columns, (time, known, chunk.first_rows()), people, last=False)
+        self.log.enlarge_chunks(len(self.waiting[0]))  # each chunk sorts all that are open
         gross = columns.gross if self.people is None else np.abs(out.stake)
         self.totals[2] += out.c.sum()
         self.totals[3] += np.count_nonzero(out.c < 0)
@@ -107,19 +124,22 @@ class LateRun(Run):
             self.sums.trace["stake"][chunk.rows] = out.stake
 
     def _go_on(self, columns: Columns, times: Any, people: Any, *, last: bool) -> LateOut:
-        size, opened = len(columns.mu_hat), int(self.slots.counts[0])
+        size, opened = len(columns.mu_hat), len(self.waiting[0])
         if opened + size > len(self.slots.free):
             self.slots = more_slots(self.slots, 2 * (opened + size))
+        time, known, rows = times
+        known = np.concatenate([self.waiting[0], known])
+        who = stable_order(known)
+        known = known[who]
+        slot_of = np.concatenate([self.waiting[1], np.empty(size, np.int64)])
         made = [np.empty(size) for _ in range(5)]
         ended = [np.empty(opened + size), np.empty(opened + size), np.empty(opened + size, np.int64)]
         out = LateOut(*made, *ended)
-        settings = (self.rules, self.cap, last)
-        memory = self.players[0].memory
-        done = self._replay(
-            memory, tuple(self.slots), columns, times, people, settings, self.totals, tuple(out)
-        )
-        rows = out.settled_row
-        self.sums.path.extend(out.total[:done], out.settled_lam[:done], lambda at: int(rows[at]))
+        book = (*self.slots, known, who, slot_of)
+        settings, memory = (self.rules, self.cap, last), self.players[0].memory
+        done = self._replay(memory, book, columns, (time, rows), people, settings, self.totals, tuple(out))
+        self.waiting = (known[done:], slot_of[who[done:]])
+        self.sums.path.extend(out.total[:done], out.settled_lam[:done], lambda at: int(out.settled_row[at]))
         return out
 
     def finish(self) -> None:
@@ -133,7 +153,7 @@ class LateRun(Run):
     def exposure(self) -> Exposure:
         """What was open at once, for the certificate."""
         zero, late = (0.0,), (float(self.totals[6]),)
-        return Exposure(int(self.slots.counts[2]), zero, zero, zero, late, zero)
+        return Exposure(int(self.slots.counts[1]), zero, zero, zero, late, zero)
 
     @property
     def wanted_stake(self) -> float | None:

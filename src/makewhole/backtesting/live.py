@@ -141,7 +141,7 @@ class LiveRun:
         lines = opening.patch["open", forecast.id].lines
         self.open[number] = Open(question, forecast, [line.proposal.lam for line in lines], [])
         heapq.heappush(self.due, (question.known, number))
-        c = float(np.mean(forecast.c))
+        c = _mean(forecast.c)
         self.sums.rounds += 1
         self.c_sum += c
         self.negative += c < 0
@@ -172,17 +172,15 @@ class LiveRun:
             open_ = self.open.pop(heapq.heappop(self.due)[1])
             question, turnover = open_.question, 0.0
             payments = self.forecaster.settle(open_.forecast, question.outcome)
-            K = self.forecaster.classes
-            happened = question.outcome if K is None else np.arange(K) == question.outcome
             for bet, paid in zip(open_.bets, payments, strict=True):
                 turnover += _size(bet.stake)
                 self.total, self.low = add_exactly(self.total, self.low, paid)
-                self.fair += float(np.dot(bet.stake, happened - np.asarray(question.mu)))
+                self.fair += _at_fair_odds(bet.stake, question)
                 self._keep(open_, bet, paid)
             self.sums.turnover += turnover
             for name in question.groups:
                 self.sums.by_group[1:3, self.places[name]] += turnover, sum(payments)
-            self.settled.append((self.total + self.low, float(np.mean(open_.lams)), question.row))
+            self.settled.append((self.total + self.low, _mean(open_.lams), question.row))
 
     def _keep(self, open_: Open, bet: Placed, paid: float) -> None:
         """Write a row of the trace."""
@@ -217,5 +215,22 @@ class LiveRun:
         )
 
 
+# Binary numbers are plain floats: NumPy would take as long for one of them as the forecaster for a bet.
+
+
 def _size(stake: Any) -> float:
-    return float(np.abs(stake).sum())
+    return abs(stake) if type(stake) is float else float(np.abs(stake).sum())
+
+
+def _mean(values: Any) -> float:
+    if type(values) is float:
+        return values
+    return values[0] if len(values) == 1 else float(np.mean(values))
+
+
+def _at_fair_odds(stake: Any, question: Question) -> float:
+    """Return what a stake wins if it costs what the model says."""
+    if type(stake) is float:
+        return stake * (question.outcome - float(question.mu))
+    happened = np.arange(len(stake)) == question.outcome
+    return float((np.asarray(stake) * (happened - np.asarray(question.mu))).sum())

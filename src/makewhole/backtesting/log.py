@@ -130,6 +130,11 @@ class Log:
             raise ValueError(f"event={self.names['event']!r} must not have missing values; got {gaps}")
         return values
 
+    def enlarge_chunks(self, rows: int) -> None:
+        """Let the next chunks have about so many rows, if that is more than they have and not too many."""
+        while self._chunk_rows < rows and _BLOCK % (2 * self._chunk_rows) == 0:
+            self._chunk_rows *= 2
+
     def keep_widths_in(self, c_range: tuple[float, float]) -> None:
         """Require ĉ to lie in this range, as a forecaster does; without a column it is 0, or the nearest."""
         self._widest = c_range
@@ -190,7 +195,10 @@ class Log:
         self.missing = self._gaps
         start, end = 0, self.rows if self.order is None else len(self.order)
         while start < end:
-            stop = min(start + self._chunk_rows, end)
+            rows = self._chunk_rows
+            while self.order is None and start % rows:  # else a chunk could lie in two blocks
+                rows //= 2
+            stop = min(start + rows, end)
             if self.event is not None and stop < end:  # keep the rows of an event in one chunk
                 stop = int(np.searchsorted(self.event, self.event[stop - 1], side="right"))
             yield self._chunk(start, stop, cap)
