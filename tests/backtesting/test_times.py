@@ -104,6 +104,17 @@ def test_the_forecasters_own_correction_has_its_bits_late() -> None:
     check_same(result, fed_in_time_order(log, f), f)
 
 
+def test_the_certificate_is_the_forecasters_where_the_book_empties_now_and_then() -> None:
+    """What open forecasts could lose is added up and subtracted, and must be nothing when none is open."""
+    log = late_log(400, longest=1)
+    options: Any = dict(mode="sound", max_stake=5.0, c_range=(0.0, 0.2))
+    result = mw.backtest(pd.DataFrame(log), correction=mw.Reserve(0.1), **TIMES, **options)
+    f = mw.InsuredForecaster(None, mw.Reserve(0.1), **options)
+    check_same(result, fed_in_time_order(log, f), f)
+    assert result.certificate is not None
+    assert 0 < result.certificate.exposure < 100 * 5.0
+
+
 @pytest.mark.parametrize("make", CORRECTIONS[1:3])
 def test_one_sided_late_outcomes_have_the_forecasters_bits(make: Any) -> None:
     log = late_log(400, one_sided=True)
