@@ -87,11 +87,15 @@ def test_a_log_with_stakes_needs_no_customers() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        (dict(capitals=[0.5]), ValueError, "capital must be at least max_stake, 1; got 0.5"),
+        (
+            dict(capitals=[0.5]),
+            ValueError,
+            r"capitals must be at least max_stake, 1, which one .* got 0.5: raise",
+        ),
         (
             dict(capitals=[50.0], max_stake=100.0),
             ValueError,
-            "capital must be at least max_stake, 100; got 50",
+            "at least max_stake, 100, which",
         ),
         (dict(capitals=[]), ValueError, "capitals must name at least one capital"),
         (dict(premium=0), ValueError, "premium must be one number above 0; got 0"),

@@ -124,14 +124,23 @@ def test_one_sided_late_outcomes_have_the_forecasters_bits(make: Any) -> None:
     check_same(result, fed_in_time_order(log, f), f)
 
 
-@pytest.mark.slow
-def test_a_late_reserve_over_another_correction_has_the_forecasters_bits() -> None:
-    log = late_log(400)
-    for over in (mw.NaiveBestResponse(), mw.DeterministicSwap(9), mw.SwapRegret(9, seed=1)):
-        options: Any = dict(mode="sound", max_stake=5.0, c_range=(0.0, 0.2))
-        result = mw.backtest(pd.DataFrame(log), correction=mw.Reserve(0.1, over=over), **TIMES, **options)
-        f = mw.InsuredForecaster(None, mw.Reserve(0.1, over=over), **options)
-        check_same(result, fed_in_time_order(log, f), f)
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        mw.NaiveBestResponse(),
+        pytest.param(mw.DeterministicSwap(9), marks=SLOW),
+        pytest.param(mw.SwapRegret(9, seed=1), marks=SLOW),
+    ],
+)
+def test_a_late_reserve_over_another_correction_has_the_forecasters_bits(over: Any) -> None:
+    log = late_log(300)
+    options: Any = dict(mode="sound", max_stake=5.0, c_range=(0.0, 0.2))
+    result = mw.backtest(pd.DataFrame(log), correction=mw.Reserve(0.1, over=over), **TIMES, **options)
+    f = mw.InsuredForecaster(None, mw.Reserve(0.1, over=over), **options)
+    check_same(result, fed_in_time_order(log, f), f)
 
 
 @pytest.mark.slow
@@ -216,6 +225,40 @@ def test_a_correction_of_ones_own_and_groups_take_late_outcomes_too() -> None:
     assert grouped.trace["payment"].tolist() == ours.trace["payment"].tolist()
     assert grouped.groups["only"].total_loss == pytest.approx(ours.total_loss)
     assert grouped.groups["only"].rounds == 300
+
+
+def test_groups_are_replayed_in_order_of_time() -> None:
+    log = pd.DataFrame(late_log(300)).assign(g=np.arange(300) % 3, h=np.arange(300) % 2)
+    options: Any = dict(group="g", correction=mw.Reserve(0.1), max_stake=5.0)
+    timed = mw.backtest(log, time="time", **options)
+    plain = mw.backtest(log.sort_values("time", kind="stable"), **options)
+    assert timed.total_loss == plain.total_loss
+    assert {name: group.total_loss for name, group in timed.groups.items()} == {
+        name: plain.groups[name].total_loss for name in timed.groups
+    }
+
+
+def test_late_outcomes_of_overlapping_groups_are_the_forecasters() -> None:
+    log = late_log(200)
+    frame = pd.DataFrame(log).assign(g=np.arange(200) % 3, h=np.arange(200) % 2)
+    options: Any = dict(mode="sound", max_stake=5.0, c_range=(0.0, 0.2))
+    reserve = mw.OverlappingReserve(0.1)
+    result = mw.backtest(frame, group=["g", "h"], correction=reserve, **TIMES, **options)
+    f = mw.InsuredForecaster(None, reserve, **options)
+    quotes: dict[int, Any] = {}
+    for row in [*sorted(range(200), key=lambda row: (log["time"][row], row)), -1]:
+        now = np.inf if row < 0 else log["time"][row]
+        due = [one for one in quotes if log["known"][one] <= now]
+        for one in sorted(due, key=lambda one: (log["known"][one], log["time"][one], one)):
+            f.settle(quotes.pop(one), int(log["y"][one]))
+        if row >= 0:
+            members = [f"g={row % 3}", f"h={row % 2}"]
+            said: Any = {"mu": float(log["mu"][row]), "c_hat": float(log["c_hat"][row])}
+            quotes[row] = f.forecast(**said, groups=members)
+            f.stake(quotes[row], float(log["stake"][row]))
+    assert result.total_loss == f.statement().total_loss
+    assert result.certificate == f.certificate()
+    assert result.groups["g=1"].total_loss == pytest.approx(f.statement().groups["g=1"].total_loss)
 
 
 def test_stakes_of_an_event_come_when_they_come() -> None:

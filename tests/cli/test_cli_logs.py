@@ -138,7 +138,11 @@ def test_capital_prints_what_the_library_found(log: Path, capsys: pytest.Capture
         ("backtest", ["--customers", "informed=1"], "view must name the column that informed customers"),
         ("backtest", ["--view", "q"], "--view needs --customers; got 'q'"),
         ("backtest", ["--customers", "hedgers=1", "--stake", "b"], "stake must not be given with customers"),
-        ("capital", ["--capitals", "0.5"], "capital must be at least max_stake, 1; got 0.5"),
+        (
+            "capital",
+            ["--capitals", "0.5"],
+            "capitals must be at least max_stake, 1, which one forecast can lose; got 0.5",
+        ),
         ("capital", ["--capitals", "many"], "--capitals must be numbers, such as 100,1000; got 'many'"),
         ("capital", ["--figure", "capital.doc"], "--figure must end in .png, .svg or .pdf"),
         ("capital", ["--premium", "-1"], "premium must be one number above 0"),

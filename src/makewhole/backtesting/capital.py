@@ -196,9 +196,15 @@ def find_capital(
     tried = [cap * count for count in _CAPS] if capitals is None else list(capitals)
     if not tried:
         raise ValueError("capitals must name at least one capital; got none")
-    made = [Reserve.for_capital(capital, cap) for capital in tried]
+    small = [capital for capital in tried if arguments.positive("capitals", capital) < cap]
+    if small:
+        raise ValueError(
+            f"capitals must be at least max_stake, {cap:g}, which one forecast can lose; got {small[0]:g}: "
+            "raise it, or lower max_stake"
+        )
     points, backend = [], None
-    for done, (capital, reserve) in enumerate(zip(tried, made, strict=True), 1):
+    for done, capital in enumerate(tried, 1):
+        reserve = Reserve.for_capital(capital, cap)
         result = backtest(frame, mu, outcome, stake, correction=reserve, **options)
         points.append(_point(float(capital), result))
         backend = result.backend

@@ -64,7 +64,8 @@ def _read(frame: Any, name: str, names: dict[str, Any]) -> tuple[Any, Any]:
     temporal = series.dtype in (nw.Date, nw.Datetime, nw.Duration)
     if not temporal and not series.dtype.is_numeric():
         raise TypeError(
-            f"{name}={names[name]!r} must be a column of numbers, dates or datetimes; got {series.dtype}"
+            f"{name}={names[name]!r} must be a column of numbers, dates or datetimes; got {series.dtype} "
+            "(turn text and Python's dates into datetimes first)"
         )
     gaps = np.asarray(series.is_null().to_numpy(), dtype=bool)
     if series.dtype.is_integer() and not gaps.any():
