@@ -197,8 +197,14 @@ def test_without_delays_times_only_sort_the_rows() -> None:
     assert timed.peak_time == sorted_["time"].iloc[timed.peak_at - 1]
     assert plain.peak_time is None
     at_once = log.assign(time=np.arange(400), known=np.arange(400))
-    late = mw.backtest(at_once, time="time", known="known", correction=mw.DeterministicSwap(9))
-    assert late.total_loss == mw.backtest(log, correction=mw.DeterministicSwap(9)).total_loss
+    for correction in (mw.DeterministicSwap(9), mw.Reserve(0.1)):
+        late = mw.backtest(at_once, time="time", known="known", correction=correction, mode="sound")
+        prompt = mw.backtest(log, correction=correction, mode="sound")
+        assert late.total_loss == prompt.total_loss
+        assert late.certificate == prompt.certificate  # never more than one forecast was open
+        assert late.mean_c == pytest.approx(prompt.mean_c)
+        assert late.premium == pytest.approx(prompt.premium)
+        assert late.turnover == pytest.approx(prompt.turnover)
 
 
 def test_a_correction_of_ones_own_and_groups_take_late_outcomes_too() -> None:
