@@ -77,6 +77,8 @@ def test_customers_are_the_librarys(log: Path, capsys: pytest.CaptureFixture[str
     result = mw.backtest(pl.read_csv(log), "p", "y", customers=customers, max_stake=10)
     assert found["total_loss"] == result.total_loss
     assert found["wanted_stake"] == result.wanted_stake
+    assert main(["backtest", str(log), "--mu", "p", *people, "--correction", "standard"]) == 0
+    assert "cap 1 (money is in caps; set --max-stake" in " ".join(capsys.readouterr().out.split())
 
 
 def test_classes_are_lists_of_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -252,7 +252,8 @@ def _print_table(results: dict[str, mw.BacktestResult], cap: float | None) -> No
     from rich.table import Table
 
     any_ = next(iter(results.values()))
-    hindsight = " (the largest in the log; set --max-stake to choose one)" if cap is None else ""
+    chosen = "the largest in the log" if any_.wanted_stake is None else "money is in caps"
+    hindsight = f" ({chosen}; set --max-stake to choose one)" if cap is None else ""
     console = Console()
     console.print(
         f"{any_.rows:,} rows, {any_.missing:,} left out for missing numbers; {any_.rounds:,} forecasts, "
