@@ -121,7 +121,7 @@ class BacktestResult:
             ("cap per forecast", f"{self.max_stake:,.6g}"),
             ("turnover", f"{self.turnover:,.6g}"),
             ("total loss", f"{self.total_loss:,.6g}"),
-            ("peak loss", f"{self.peak_loss:,.6g}, {self._when(self.peak_at, self.peak_time)}"),
+            ("peak loss", self._peak_shown()),
             ("worst drawdown", self._drawdown_shown()),
             ("bound on the loss", str(self.certificate)),
             (
@@ -141,15 +141,19 @@ class BacktestResult:
         return [(label, value) for label, value in rows if value]
 
     @staticmethod
-    def _when(settled: int, time: Any) -> str:
+    def _moment(settled: int, time: Any) -> str:
         if not settled:
-            return "at the start"
-        return f"after {settled:,} settled" + ("" if time is None else f" ({time})")
+            return "the start"
+        return f"{settled:,} settled" + ("" if time is None else f" ({time})")
+
+    def _peak_shown(self) -> str:
+        when = self._moment(self.peak_at, self.peak_time)
+        return f"{self.peak_loss:,.6g}, {'after' if self.peak_at else 'at'} {when}"
 
     def _drawdown_shown(self) -> str:
         first, last = self.drawdown_times or (None, None)
-        ends = f"{self._when(self.drawdown_from, first)} to {self._when(self.drawdown_to, last)}"
-        return f"{self.drawdown:,.6g}, from {ends}" if self.drawdown else "0"
+        began, ended = self._moment(self.drawdown_from, first), self._moment(self.drawdown_to, last)
+        return f"{self.drawdown:,.6g}, between {began} and {ended}" if self.drawdown else "0"
 
     def __str__(self) -> str:
         return "\n".join(pages.shown(f"{label:<20}{value}") for label, value in self._rows())
