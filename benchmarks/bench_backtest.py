@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,6 +13,8 @@ import makewhole as mw
 from timing import Row, side_by_side
 
 ROWS = 5_000_000
+OPEN = 300  # forecasts open at once, where outcomes come late
+FEW = 20_000  # rows for the plain loop
 
 
 def rows() -> list[Row]:
@@ -49,4 +53,42 @@ def rows() -> list[Row]:
     return [
         *found,
         Row("backtest, slowest of these", slowest, "20 million rows a second", 50.0, "ns/row", 1.0),
+        *late_rows(log, cap),
+    ]
+
+
+def late_rows(log: pl.DataFrame, cap: float) -> list[Row]:
+    """Late outcomes and customers, against a plain loop over a forecaster and against no delays at all."""
+    draw, time = np.random.default_rng(1), np.arange(ROWS)
+    log = log.with_columns(time=time, known=time + draw.integers(1, 2 * OPEN, ROWS))
+    few = log[:FEW]
+    correction, customers = mw.StandardRegret(), mw.agents.Customers(clairvoyant=0.05)
+    times: Any = {"time": "time", "known": "known", "correction": correction, "max_stake": cap}
+
+    def one_by_one() -> None:
+        f, due = mw.InsuredForecaster(None, correction, max_stake=cap), list[tuple[int, int, int, int]]()
+        for moment, known, mu, y, b in few.select("time", "known", "mu", "y", "stake").iter_rows():
+            while due and due[0][0] <= moment:
+                _, _, number, happened = heapq.heappop(due)
+                f.settle(number, happened)
+            quote = f.forecast(mu=mu)
+            f.stake(quote, b)
+            heapq.heappush(due, (known, moment, int(str(quote.id)), int(y)))
+
+    mw.backtest(few, **times)  # compile first
+    mw.backtest(few.drop("stake"), customers=customers, correction=correction)
+    prompt, late, betting, peer = side_by_side(
+        lambda: mw.backtest(log, correction=correction, max_stake=cap),
+        lambda: mw.backtest(log, **times),
+        lambda: mw.backtest(log, customers=customers, correction=correction, max_stake=cap),
+        one_by_one,
+        repeats=3,
+    )
+    nano, slow = 1e9 / ROWS, peer * 1e9 / FEW
+    name = f"backtest, {OPEN} open at once"
+    return [
+        Row(name, late * nano, "loop over InsuredForecaster", slow, "ns/row", 0.1),
+        Row(name, late * nano, "5 million rows a second", 200.0, "ns/row", 1.0),
+        Row(name, late * nano, "the same without delays", prompt * nano, "ns/row"),
+        Row("backtest, customers", betting * nano, "the same with stakes", prompt * nano, "ns/row"),
     ]

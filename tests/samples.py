@@ -1,6 +1,7 @@
 """Tables, logs and rounds that several tests play with."""
 
 import json
+from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
@@ -13,6 +14,42 @@ from makewhole import saving
 
 # A round: μ̂, where ĉ lies in its range, the outcome, a stake, and the share of it that is staked against it.
 step = st.tuples(st.floats(0, 1), st.floats(0, 1), st.integers(0, 1), st.floats(-1, 1), st.floats(0, 1))
+
+
+# One of each correction, and some with other settings.
+CORRECTIONS: list[Callable[[], Any]] = [
+    mw.NoCorrection,
+    mw.NaiveBestResponse,
+    lambda: mw.StandardRegret(rate=0.5),
+    lambda: mw.SwapRegret(cells=2, seed=3),
+    lambda: mw.SwapRegret(cells=7, seed=3),
+    lambda: mw.SwapRegret(cells=40, low=-0.1, high=0.1, seed=3),
+    lambda: mw.DeterministicSwap(cells=2),
+    lambda: mw.DeterministicSwap(cells=7),
+    lambda: mw.DeterministicSwap(cells=101),
+    lambda: mw.Reserve(rate=0.2),
+]
+
+
+class Foreign:
+    """Somebody else's correction: one of ours behind the public four methods only."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def propose(self) -> mw.Proposal:
+        proposal: mw.Proposal = self.inner.propose()
+        return proposal
+
+    def observe(self, proposal: mw.Proposal, target: float, weight: float) -> None:
+        self.inner.observe(proposal, target, weight)
+
+    def state(self) -> dict[str, Any]:
+        return {"inner": self.inner.state(), "type": type(self.inner)}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> "Foreign":
+        return cls(state["type"].from_state(state["inner"]))
 
 
 def version_of(package: str) -> tuple[int, ...]:

@@ -145,6 +145,7 @@ def test_every_public_name_is_there_and_documented_with_an_example() -> None:
         "AuditReport",
         "BacktestResult",
         "Bet",
+        "CapitalReport",
         "Certificate",
         "Change",
         "Correction",

@@ -34,6 +34,51 @@ def test_it_draws_into_axes_it_is_given() -> None:
     ax = Figure().subplots()
     display = mw.plots.LossDisplay.from_results(results(), ax=ax)
     assert display.ax_ is ax
+    assert display.money_ax_ is None
+    pair = Figure().subplots(1, 2)
+    display = mw.plots.LossDisplay.from_results(results(), ax=pair)
+    assert (display.money_ax_, display.ax_) == tuple(pair)
+    with pytest.raises(ValueError, match="ax must be one axes or a pair of them; got 3"):
+        mw.plots.LossDisplay.from_results(results(), ax=Figure().subplots(1, 3))
+
+
+def test_the_profit_is_drawn_in_money_with_its_peak_and_the_capital() -> None:
+    draw = np.random.default_rng(0)
+    y = draw.integers(0, 2, 9000)
+    log = pd.DataFrame({"mu": draw.uniform(size=9000), "y": y, "stake": 2.0 * y - 1})
+    result = mw.backtest(log[:900], mode="sound", capital=7.0, max_stake=1, correction=mw.Reserve(0.01))
+    display = mw.plots.LossDisplay.from_report(result)
+    lines = {line.get_label(): line for line in display.money_ax_.get_lines()}
+    assert lines["Reserve"].get_ydata().min() == -result.peak_loss
+    assert lines["Reserve"].get_ydata()[-1] == -result.total_loss
+    assert set(lines["capital used up: -7"].get_ydata()) == {-7.0}
+    assert display.money_ax_.get_ylim()[0] < -7.0
+    long = mw.backtest(log.assign(stake=draw.normal(size=9000)), correction=mw.NoCorrection())
+    drawn = mw.plots.LossDisplay.from_report(long).money_ax_.get_lines()[0]
+    assert drawn.get_ydata().min() == -long.peak_loss  # at one of 9000 settlements, of which 2000 are drawn
+    certified = mw.backtest(log[:900], mode="sound", max_stake=1, correction=mw.Reserve(0.1))
+    bounds = [line.get_label() for line in mw.plots.LossDisplay.from_report(certified).money_ax_.get_lines()]
+    assert "Reserve: at most 5 lost" in bounds
+
+
+def test_a_capital_display_marks_what_sufficed() -> None:
+    draw = np.random.default_rng(0)
+    mu = draw.uniform(size=5000)
+    log = pd.DataFrame({"mu": mu, "y": draw.random(5000) < mu})
+    report = mw.find_capital(log, premium=0.02)
+    display = mw.plots.CapitalDisplay.from_report(report, unit="euro")
+    dots = {one.get_label(): one.get_offsets() for one in display.ax_.collections}
+    assert dots["sufficed"].tolist() == [[p.capital, p.premium] for p in report.points if report.suffices(p)]
+    assert len(dots["sufficed"]) + len(dots["did not suffice"]) == len(report.points)
+    labels = [line.get_label() for line in display.ax_.get_lines()]
+    assert f"smallest that sufficed: {report.smallest:g}" in labels
+    assert display.ax_.get_xlabel() == "capital (euro)"
+    none = mw.plots.CapitalDisplay.from_report(mw.find_capital(log, premium=1e-9))
+    assert not any("smallest" in str(line.get_label()) for line in none.ax_.get_lines())
+    with pytest.raises(
+        TypeError, match="report must be a CapitalReport, which mw.find_capital returns; got dict"
+    ):
+        mw.plots.CapitalDisplay.from_report({})
 
 
 def test_the_same_run_gives_the_same_pixels(tmp_path: Path) -> None:

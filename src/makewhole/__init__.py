@@ -6,7 +6,9 @@ if TYPE_CHECKING:
     from makewhole import agents, checks, forecasters, multiclass, plots
     from makewhole.auditing.audit import audit
     from makewhole.auditing.report import AuditReport
-    from makewhole.backtesting.backtest import BacktestResult, backtest
+    from makewhole.backtesting.backtest import backtest
+    from makewhole.backtesting.capital import CapitalReport, find_capital
+    from makewhole.backtesting.result import BacktestResult
     from makewhole.bets import delay_quote, hedge, loss_bounds, must_accept, payment, premium
     from makewhole.corrections import (
         Certificate,
@@ -44,6 +46,7 @@ __all__ = [
     "AuditReport",
     "BacktestResult",
     "Bet",
+    "CapitalReport",
     "Certificate",
     "Chance",
     "Change",
@@ -81,6 +84,7 @@ __all__ = [
     "checks",
     "decide",
     "delay_quote",
+    "find_capital",
     "forecasters",
     "hedge",
     "insure",
@@ -96,8 +100,9 @@ __all__ = [
 # Public names are loaded when they are first asked for, to keep `import makewhole` and the command line fast.
 _HOMES = {
     "AuditReport": "auditing.report",
-    "BacktestResult": "backtesting.backtest",
+    "BacktestResult": "backtesting.result",
     "Bet": "insured.changes",
+    "CapitalReport": "backtesting.capital",
     "Certificate": "corrections",
     "Chance": "protocol",
     "Change": "insured.changes",
@@ -136,6 +141,7 @@ _HOMES = {
     "datasets": "datasets",
     "decide": "decisions",
     "delay_quote": "bets",
+    "find_capital": "backtesting.capital",
     "forecasters": "forecasters",
     "hedge": "bets",
     "insure": "decisions",

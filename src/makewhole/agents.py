@@ -3,6 +3,8 @@
 An agent has one method, `act`: it takes a `Forecast` and returns a `Decision`. An agent that knows more than
 the forecast gets a function when it is made: a clairvoyant gets `nature.outcome`, an insider
 `nature.probability`. Adversaries stake `size` per forecast.
+
+`Customers` is different: it says who would bet on the forecasts of a log that has no stakes.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from makewhole import arguments
+from makewhole.arguments import Floats
 from makewhole.corrections import Correction, for_book
 from makewhole.decisions import Forecast, Plan, Rule, decide, insure
 
@@ -309,6 +312,132 @@ class Random:
         """Draw a stake."""
         lowest = 0.0 if forecast.one_sided else -self.size
         return Decision(None, arguments.plain(self._draw.uniform(lowest, self.size, np.shape(forecast.mu))))
+
+
+# --- customers for a log without stakes -------------------------------------------------------------------
+
+# The paper's passengers lose 0.2·e^z if a flight is late, z uniform in [4, 9]: so e^5 lies between the
+# smallest loss and the largest.
+_SPREAD = 5.0
+
+
+class Customers:
+    """Who would bet on the forecasts of a log that has no stakes: for `backtest` and `find_capital`.
+
+    Every forecast has one customer, drawn at random. She sees the published μ and c, and stakes:
+
+    - A *hedger* loses a certain amount d if the event happens. She stakes d on it whenever that lowers her
+      worst case, that is if μ + c < 1. Then she loses d·(μ + c) for certain.
+    - An *informed* customer believes a better forecast, a column of the log. She stakes `size` on the side
+      that she thinks is underpriced, if her probability lies outside [μ − c, μ + c].
+    - A *clairvoyant* knows the outcome, and stakes `size` on it if it wins more than the bet costs.
+
+    Nobody is as well informed as a clairvoyant, so a share of them is a stress test.
+
+    Parameters
+    ----------
+    hedgers, informed, clairvoyant
+        The shares of the forecasts that have such a customer, from 0 to 1 and at most 1 in all. By default
+        all who are neither informed nor clairvoyant are hedgers. If the shares add up to less than 1, the
+        other forecasts have no customer.
+    losses
+        How much hedgers may lose. None: the paper's, d = M·e^(−5u) with u uniform in [0, 1], where M is the
+        cap: losses between 0.7 % of the cap and the cap, small ones likelier. A number: exponentially
+        distributed with this mean. Or a function of a NumPy generator and a count, which returns so many
+        losses. Losses above the cap are cut to the cap.
+    size
+        How much informed customers and clairvoyants stake; by default the cap.
+    view
+        The name of the column with the better forecast, for informed customers.
+    seed
+        The seed of the draws: the same seed, the same customers.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> import pandas as pd
+    >>> log = pd.DataFrame({"mu": [0.3] * 1000, "y": [0, 0, 1, 0] * 250})
+    >>> result = mw.backtest(log, customers=mw.agents.Customers(clairvoyant=0.05))
+    >>> result.turnover > 200, result.turnover == result.wanted_stake
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        hedgers: float | None = None,
+        informed: float = 0.0,
+        clairvoyant: float = 0.0,
+        *,
+        losses: float | Callable[[np.random.Generator, int], Any] | None = None,
+        size: float | None = None,
+        view: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.informed = arguments.within("informed", informed, 0.0, 1.0)
+        self.clairvoyant = arguments.within("clairvoyant", clairvoyant, 0.0, 1.0)
+        others = self.informed + self.clairvoyant
+        self.hedgers = (
+            max(0.0, 1.0 - others) if hedgers is None else arguments.within("hedgers", hedgers, 0.0, 1.0)
+        )
+        if self.hedgers + others > 1.0 + 1e-12:
+            raise ValueError(
+                f"hedgers, informed and clairvoyant must add up to at most 1; got {self.hedgers + others:g}"
+            )
+        if self.informed and view is None:
+            raise ValueError("view must name the column that informed customers believe; got None")
+        self.losses = losses if losses is None or callable(losses) else arguments.positive("losses", losses)
+        self.size = None if size is None else arguments.positive("size", size)
+        self.view = view
+        self.seed = arguments.whole("seed", seed, least=0)
+
+    def __repr__(self) -> str:
+        shares = f"hedgers={self.hedgers:g}, informed={self.informed:g}, clairvoyant={self.clairvoyant:g}"
+        given = {name: getattr(self, name) for name in ("losses", "size", "view")} | {
+            "seed": self.seed or None
+        }
+        others = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
+        return f"Customers({shares}{others})"
+
+    def begin(self, max_stake: float) -> Crowd:
+        """Return the customers of a new backtest with this cap; a ValueError if `size` is above the cap."""
+        if self.size is not None and self.size > max_stake:
+            raise ValueError(f"size must be at most max_stake, {max_stake:g}; got {self.size:g}")
+        return Crowd(self, max_stake)
+
+
+class Crowd:
+    """The customers of one backtest, drawn forecast by forecast; see `Customers`."""
+
+    def __init__(self, customers: Customers, max_stake: float) -> None:
+        self._customers, self._cap = customers, max_stake
+        # Losses have draws of their own: with other shares, those who are still hedgers lose the same.
+        kinds, losses = np.random.SeedSequence(customers.seed).spawn(2)
+        self._kinds, self._losses = np.random.default_rng(kinds), np.random.default_rng(losses)
+
+    def draw(self, count: int, view: Any = None) -> tuple[Any, Floats, Floats]:
+        """Return the kinds, the amounts and the views of the customers of the next `count` forecasts.
+
+        A kind is 0 for a hedger, 1 if informed, 2 for a clairvoyant and 3 for nobody; the loop of a backtest
+        decides on the stake. `view` is the column of the better forecast.
+        """
+        who = self._customers
+        edges = np.cumsum([who.hedgers, who.informed, who.clairvoyant])
+        kind = np.searchsorted(edges, self._kinds.random(count), side="right")
+        size = self._cap if who.size is None else who.size
+        amount = np.where(kind == 0, np.minimum(self._lose(count), self._cap), size)
+        believed = np.zeros(count) if view is None else np.asarray(view, dtype=np.float64)
+        return kind.astype(np.int64), amount, believed
+
+    def _lose(self, count: int) -> Floats:
+        losses = self._customers.losses
+        if losses is None:
+            return self._cap * np.exp(-_SPREAD * self._losses.random(count))
+        if not callable(losses):
+            return self._losses.exponential(losses, count)
+        drawn = arguments.numbers("losses", losses(self._losses, count))
+        if drawn.shape != (count,) or (drawn < 0).any():
+            raise ValueError(f"losses must return {count} numbers that are not negative; got {drawn!r}")
+        return drawn
 
 
 def _towards(forecast: Forecast, up: bool, outcome: int, size: float) -> float:

@@ -1,4 +1,4 @@
-"""Pictures of audits and backtests, as Display objects like those of scikit-learn.
+"""Pictures of audits, backtests and capitals, as Display objects like those of scikit-learn.
 
 Each display has `from_estimator`, `from_predictions` and `from_report`. matplotlib is imported when one is
 drawn.
@@ -14,7 +14,9 @@ import numpy as np
 from makewhole import frames
 from makewhole.auditing.audit import audit_arrays
 from makewhole.auditing.report import AuditReport
-from makewhole.backtesting.backtest import BacktestResult, Curve, backtest
+from makewhole.backtesting.backtest import backtest
+from makewhole.backtesting.capital import CapitalReport
+from makewhole.backtesting.result import BacktestResult, Curve
 from makewhole.corrections import Correction
 
 # Okabe and Ito's colours, which colour-blind people can tell apart; each has its own dash, for grey print.
@@ -23,15 +25,15 @@ _BARS = {"fmt": "none", "ecolor": COLOURS[5], "elinewidth": 1.4, "zorder": 2}
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)), "-")
 
 
-def _axes(ax: Any, size: tuple[float, float]) -> Any:
-    """Return `ax`, or the axes of a new figure of this size."""
+def _axes(ax: Any, size: tuple[float, float], count: int = 1) -> Any:
+    """Return `ax`, or the axes of a new figure of this size; `count` of them, side by side."""
     if ax is not None:
         return ax
     from makewhole.extras import need
 
     Figure = need("matplotlib.figure", "cli").Figure
     # Not pyplot: it would keep the figure open until somebody closes it.
-    return Figure(figsize=size, layout="constrained").subplots()
+    return Figure(figsize=size, layout="constrained").subplots(1, count)
 
 
 def _literal(text: str, most: int = 60) -> str:
@@ -214,16 +216,20 @@ class SoundnessDisplay(_AuditDisplay):
 
 
 class LossDisplay:
-    """The forecaster's mean loss per forecast in the course of a backtest, with one line for each correction.
+    """What a forecaster won and lost in the course of a backtest, with one line for each correction.
 
-    Where a correction is certified not to lose more than a certain total, a dotted line shows that bound.
+    On the left is the cumulative profit in money, with a line at what the capital allows to be lost; on the
+    right the mean loss per forecast. Where a correction is certified not to lose more than a certain total, a
+    dotted line shows that bound, if it lies within the picture.
 
     Parameters
     ----------
     curves
         By label, the curve of each backtest.
     bounds
-        By label, the most that can be lost in total. It is drawn divided by the number of forecasts so far.
+        By label, the most that can be lost in total. For the mean it is divided by the number of forecasts.
+    capitals
+        By label, the capital of each backtest that had one.
 
     Examples
     --------
@@ -232,23 +238,29 @@ class LossDisplay:
     >>> log = pd.DataFrame({"mu": [0.5] * 100, "y": [1, 0] * 50, "stake": [1.0] * 100})
     >>> result = mw.backtest(log, correction=mw.NaiveBestResponse())
     >>> display = mw.plots.LossDisplay.from_results({"naive": result})
-    >>> display.ax_.get_xlabel()
-    'forecasts'
+    >>> display.money_ax_.get_ylabel(), display.ax_.get_ylabel()
+    ("forecaster's profit so far", "forecaster's mean loss per forecast")
     """
 
-    def __init__(self, curves: Mapping[str, Curve], bounds: Mapping[str, float] | None = None) -> None:
-        self.curves, self.bounds = dict(curves), dict(bounds or {})
+    def __init__(
+        self,
+        curves: Mapping[str, Curve],
+        bounds: Mapping[str, float] | None = None,
+        capitals: Mapping[str, float] | None = None,
+    ) -> None:
+        self.curves, self.bounds, self.capitals = dict(curves), dict(bounds or {}), dict(capitals or {})
 
     @classmethod
     def from_results(cls, results: Mapping[str, BacktestResult], *, ax: Any = None, unit: str = "") -> Self:
-        """Draw the curves of several backtests of one log; `unit` is the money's, for the axis."""
+        """Draw the curves of several backtests of one log; `unit` is the money's, for the axes."""
         bounds = {
             label: result.certificate.bound
             for label, result in results.items()
             if result.certificate is not None and result.certificate.bound is not None
         }
+        capitals = {label: result.capital for label, result in results.items() if result.capital is not None}
         curves = {label: result.curve for label, result in results.items()}
-        return cls(curves, bounds).plot(ax=ax, unit=unit)
+        return cls(curves, bounds, capitals).plot(ax=ax, unit=unit)
 
     @classmethod
     def from_report(cls, report: Any, *, ax: Any = None, unit: str = "") -> Self:
@@ -285,25 +297,62 @@ class LossDisplay:
         return cls.from_predictions(outcome, probability, stake, **options)
 
     def plot(self, *, ax: Any = None, unit: str = "") -> Self:
-        """Draw into `ax`, or into a new figure."""
-        ax = _axes(ax, (7.5, 4.5))
-        for i, (label, curve) in enumerate(self.curves.items()):
-            style = {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i % len(DASHES)]}
-            ax.plot(curve.round, curve.mean_loss, label=label, linewidth=1.8, **style)
+        """Draw into a new figure, or into `ax`: a pair of axes, or one of them, for the mean loss alone.
+
+        `ax_` is the axes with the mean loss and `money_ax_` that with the profit, None if it is not drawn.
+        """
+        axes = np.atleast_1d(_axes(ax, (11.0, 4.5), count=2))
+        if len(axes) > 2:
+            raise ValueError(f"ax must be one axes or a pair of them; got {len(axes)}")
+        self.money_ax_: Any = axes[0] if len(axes) == 2 else None
+        self.ax_ = axes[-1]
+        self.figure_ = self.ax_.figure
+        if self.money_ax_ is not None:
+            self._plot_money(self.money_ax_, unit)
+        self._plot_mean(self.ax_, unit)
+        for one in axes:
+            one.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
+            one.set_xlabel("forecasts settled")
+            if any(len(curve.round) and curve.round[-1] >= 1000 for curve in self.curves.values()):
+                one.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
+            one.spines[["top", "right"]].set_visible(False)
+            one.legend(frameon=False)
+        return self
+
+    def _style(self, k: int) -> dict[str, Any]:
+        return {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
+
+    def _plot_money(self, ax: Any, unit: str) -> None:
+        """Draw the profit so far, where capital ends, and the bounds that are in sight."""
+        for k, (label, curve) in enumerate(self.curves.items()):
+            start = np.zeros(1)
+            profit = np.concatenate([start, -curve.total_loss])
+            ax.plot(
+                np.concatenate([start, curve.round]), profit, label=label, linewidth=1.6, **self._style(k)
+            )
+        for capital in sorted(set(self.capitals.values())):
+            text = f"capital used up: {-capital:,.6g}"
+            ax.axhline(-capital, color="0.2", linewidth=1.4, linestyle=(0, (6, 2)), label=text, zorder=1)
+        low, high = ax.get_ylim()
+        for k, label in enumerate(self.curves):
+            bound = self.bounds.get(label, np.inf)
+            if bound <= 1.5 * max(high, -low) and bound not in self.capitals.values():
+                line = {"color": self._style(k)["color"], "linestyle": ":", "linewidth": 1.1}
+                ax.axhline(-bound, label=f"{label}: at most {bound:,.6g} lost", zorder=1, **line)
+        ax.set_ylabel("forecaster's profit so far" + (f" ({unit})" if unit else ""))
+        ax.yaxis.set_major_formatter(lambda money, _: f"{money:,.6g}")
+
+    def _plot_mean(self, ax: Any, unit: str) -> None:
+        """Draw the mean loss so far, and the bounds divided by the number of forecasts."""
+        for k, (label, curve) in enumerate(self.curves.items()):
+            style = self._style(k)
+            ax.plot(curve.round, curve.mean_loss, label=label, linewidth=1.6, **style)
             most = self.bounds.get(label, np.inf) / np.maximum(curve.round, 1)
             if most.min(initial=np.inf) <= self._limits()[1]:  # else it lies above the picture
                 name = f"{label}: at most {self.bounds[label]:,.6g} in all"
                 ax.plot(curve.round, most, label=name, linewidth=0.9, color=style["color"], linestyle=":")
-        ax.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
-        ax.set_xlabel("forecasts")
         ax.set_ylabel("forecaster's mean loss per forecast" + (f" ({unit})" if unit else ""))
         ax.set_ylim(*self._limits())
-        if any(len(curve.round) and curve.round[-1] >= 1000 for curve in self.curves.values()):
-            ax.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.legend(frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _limits(self) -> tuple[float, float]:
         """The range of the y axis: what the curves cover after the first twentieth, which is mostly luck."""
@@ -313,3 +362,59 @@ class LossDisplay:
         low, high = (float(f(np.concatenate([*late, np.zeros(1)]))) for f in (np.min, np.max))
         margin = 0.08 * (high - low) or 1e-3
         return low - margin, high + margin
+
+
+class CapitalDisplay:
+    """What bets would have cost with each capital that `makewhole.find_capital` tried.
+
+    A full dot is a capital that sufficed, an empty one a capital that did not. The horizontal line is the
+    premium that was asked for, the vertical line the smallest capital that sufficed.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> import pandas as pd
+    >>> log = pd.DataFrame({"mu": [0.3] * 1000, "y": ([0] * 7 + [1] * 3) * 100})
+    >>> display = mw.plots.CapitalDisplay.from_report(mw.find_capital(log))
+    >>> display.ax_.get_xlabel()
+    'capital'
+    """
+
+    def __init__(self, report: CapitalReport) -> None:
+        self.report = report
+
+    @classmethod
+    def from_report(cls, report: Any, *, ax: Any = None, unit: str = "") -> Self:
+        """Draw a report of `makewhole.find_capital`; `unit` is the money's, for the axis."""
+        if not isinstance(report, CapitalReport):
+            kind = type(report).__name__
+            raise TypeError(f"report must be a CapitalReport, which mw.find_capital returns; got {kind}")
+        return cls(report).plot(ax=ax, unit=unit)
+
+    def plot(self, *, ax: Any = None, unit: str = "") -> Self:
+        """Draw into `ax`, or into a new figure."""
+        ax, report = _axes(ax, (7.0, 4.5)), self.report
+        points = sorted(report.points)
+        capital, premium = [p.capital for p in points], [p.premium for p in points]
+        ax.plot(capital, premium, color=COLOURS[0], linewidth=1.4, zorder=2)
+        for enough, text in ((True, "sufficed"), (False, "did not suffice")):
+            shown = [p for p in points if report.suffices(p) == enough]
+            style: Any = {"color": COLOURS[0]} if enough else {"facecolor": "white", "edgecolor": COLOURS[0]}
+            if shown:
+                ax.scatter(
+                    [p.capital for p in shown], [p.premium for p in shown], label=text, zorder=3, **style
+                )
+        asked = f"asked for: at most {report.premium:g}"
+        ax.axhline(report.premium, color=COLOURS[1], linestyle="--", linewidth=1.1, label=asked, zorder=1)
+        if report.smallest is not None:
+            found = f"smallest that sufficed: {report.smallest:,.6g}"
+            ax.axvline(report.smallest, color=COLOURS[2], linestyle=":", linewidth=1.4, label=found, zorder=1)
+        ax.set_xscale("log")
+        ax.xaxis.set_major_formatter(lambda x, _: f"{x:,.6g}")
+        ax.set_ylim(bottom=min(0.0, *premium))
+        ax.set_xlabel("capital" + (f" ({unit})" if unit else ""))
+        ax.set_ylabel("premium above the model's odds, per unit staked")
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.legend(frameon=False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

@@ -18,40 +18,7 @@ import makewhole as mw
 from makewhole import frames
 from makewhole.backtesting import log as logs
 from makewhole.corrections.base import Stepped
-
-CORRECTIONS: list[Callable[[], Any]] = [
-    mw.NoCorrection,
-    mw.NaiveBestResponse,
-    lambda: mw.StandardRegret(rate=0.5),
-    lambda: mw.SwapRegret(cells=2, seed=3),
-    lambda: mw.SwapRegret(cells=7, seed=3),
-    lambda: mw.SwapRegret(cells=40, low=-0.1, high=0.1, seed=3),
-    lambda: mw.DeterministicSwap(cells=2),
-    lambda: mw.DeterministicSwap(cells=7),
-    lambda: mw.DeterministicSwap(cells=101),
-    lambda: mw.Reserve(rate=0.2),
-]
-
-
-class Foreign:
-    """Somebody else's correction: one of ours behind the public four methods only."""
-
-    def __init__(self, inner: Any) -> None:
-        self.inner = inner
-
-    def propose(self) -> mw.Proposal:
-        proposal: mw.Proposal = self.inner.propose()
-        return proposal
-
-    def observe(self, proposal: mw.Proposal, target: float, weight: float) -> None:
-        self.inner.observe(proposal, target, weight)
-
-    def state(self) -> dict[str, Any]:
-        return {"inner": self.inner.state(), "type": type(self.inner)}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> "Foreign":
-        return cls(state["type"].from_state(state["inner"]))
+from samples import CORRECTIONS, Foreign
 
 
 def make_log(rows: int, seed: int = 0, *, negative: bool = True, adversarial: bool = False) -> dict[str, Any]:
@@ -244,7 +211,7 @@ def test_a_log_of_nothing_but_holes_is_said_to_be_that() -> None:
 def test_the_curve_is_thinned_and_ends_at_the_end() -> None:
     log = pd.DataFrame(make_log(50_000))
     result = mw.backtest(log, correction=mw.NaiveBestResponse(), trace=True)
-    assert len(result.curve.round) <= 2000
+    assert len(result.curve.round) <= 2003
     assert result.curve.round[-1] == 50_000
     assert result.curve.total_loss[-1] == result.total_loss
     assert result.trace is not None
@@ -290,12 +257,16 @@ def test_totals_are_what_they_say() -> None:
     assert result.mean_loss == result.total_loss / 500
 
 
-def test_without_a_correction_one_is_chosen_for_the_log() -> None:
-    log = pd.DataFrame(make_log(400))
-    result = mw.backtest(log, c_hat="c_hat")
-    assert isinstance(result.correction, mw.DeterministicSwap)
-    assert result.correction.cells == 20
-    assert result.correction.covers((float(log["c_hat"].min()), float(log["c_hat"].max())))
+def test_without_a_correction_it_is_the_forecasters_own() -> None:
+    log = make_log(400)
+    cap = float(np.abs(log["stake"]).max())
+    result = mw.backtest(pd.DataFrame(log), c_hat="c_hat", c_range=(0.0, 0.5), max_stake=cap)
+    f = mw.InsuredForecaster(max_stake=cap)
+    for mu, y, b, c_hat in zip(*(log[k].tolist() for k in ("mu", "y", "stake", "c_hat")), strict=True):
+        f.settle(f.forecast(mu=mu, c_hat=c_hat), y, stake=b)
+    assert result.correction == f.corrections[0]
+    assert result.total_loss == f.statement().total_loss
+    assert repr(result.correction) == "StandardRegret(rate=0.1)"
 
 
 @pytest.mark.parametrize(

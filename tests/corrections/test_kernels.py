@@ -295,7 +295,7 @@ def test_a_replay_is_a_loop_over_the_steps(rules: Rules, composed: bool, traced:
     inner: Any = below if composed else ()
     replay = _kernels.make_replay(_kernels.reserve_propose, _kernels.reserve_observe, *inner)
     out = [np.zeros(rows) for _ in range(3)] + [np.zeros(rows if traced else 0) for _ in range(2)]
-    totals = [10.0, 0.0, 20.0, 30.0]
+    totals = [10.0, 0.0, 20.0, 30.0, 40.0]
     memory = ([rate / cap, -math.inf, 0.0, 0.0, 0.0], [0], [0.0, 0.0, 0.0], [0])
     replay(memory, (mu_hat, c_hat, outcome.astype(float), net, gross), rules, cap, totals, out)
     c, lams_, sums, mu, lost = out
@@ -320,4 +320,5 @@ def test_a_replay_is_a_loop_over_the_steps(rules: Rules, composed: bool, traced:
             assert lost[t] == pytest.approx(loss)
     assert _kernels.reserve_propose(*memory[:2])[0] == pytest.approx(lam)
     assert totals[1] != 0.0  # what rounding cut off
-    assert totals == pytest.approx([total, 0.0, 20.0 + c.sum(), 30.0 + (c < 0).sum()])
+    fair = 40.0 + (net * (outcome - mu_hat)).sum()
+    assert totals == pytest.approx([total, 0.0, 20.0 + c.sum(), 30.0 + (c < 0).sum(), fair])

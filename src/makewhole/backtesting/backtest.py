@@ -4,164 +4,73 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-import numpy as np
-
-from makewhole import frames, pages
-from makewhole.arguments import Floats
-from makewhole.backtesting.log import CHUNK, Chunk, Columns, Log
-from makewhole.backtesting.player import Player
+from makewhole import frames
+from makewhole.agents import Customers
+from makewhole.backtesting.classes import ClassLog
+from makewhole.backtesting.clock import read_clock
+from makewhole.backtesting.late import LateRun
+from makewhole.backtesting.live import LiveRun
+from makewhole.backtesting.log import Log
+from makewhole.backtesting.result import BacktestResult
+from makewhole.backtesting.run import Run
 from makewhole.corrections import (
     BookCorrection,
     Certificate,
     Correction,
-    DeterministicSwap,
     Grouped,
+    StandardRegret,
     Terms,
     for_book,
 )
-from makewhole.corrections._kernels import Rules, add_exactly
+from makewhole.corrections._kernels import Rules
 from makewhole.corrections.certificate import read_terms
 from makewhole.corrections.names import Name
-from makewhole.insured.book import no_exposure
+from makewhole.insured.book import Exposure
 from makewhole.insured.certificates import GroupBounds, base_bound, certify, certify_groups
-
-CURVE_POINTS = 2000
-_GROUPS_SHOWN = 20
-
-
-class Curve(NamedTuple):
-    """A run at up to 2000 points: after `round` forecasts, the total loss, the mean loss, and λ."""
-
-    round: Floats
-    total_loss: Floats
-    mean_loss: Floats
-    lam: Floats
-
-
-class GroupResult(NamedTuple):
-    """The number of forecasts, turnover, total loss and mean c of one group."""
-
-    rounds: int
-    turnover: float
-    total_loss: float
-    mean_c: float
-
-
-@dataclass(frozen=True)
-class BacktestResult:
-    """The result of a backtest: what accepting the bets would have cost. Print it for a table.
-
-    `total_loss` is what the forecaster would have lost and `turnover` the sum of all |stake|, both in the
-    unit of the stakes; `mean_loss` is the loss per forecast. `rows` is the length of the log and `rounds` the
-    number of forecasts; `missing` rows lacked a number and were left out. `mean_c` is the mean published c,
-    and `negative_c` the number of forecasts with c < 0. `correction` has learned from the whole log.
-    `curve` shows the run at up to 2000 points. `trace`, if asked for, has a column each for the published
-    `mu` and `c`, for `lam` and for the `payment` of every row (NaN in rows left out). `groups`, if asked for,
-    has a `GroupResult` for each group. `certificate` is the bound on the total loss, whoever had bet.
-    """
-
-    correction: Correction
-    max_stake: float
-    rows: int
-    missing: int
-    rounds: int
-    turnover: float
-    total_loss: float
-    negative_c: int
-    mean_c: float
-    curve: Curve = field(repr=False)
-    trace: dict[str, Floats] | None = field(repr=False, default=None)
-    groups: dict[Name, GroupResult] = field(repr=False, default_factory=dict)
-    certificate: Certificate | None = None
-    backend: str | None = field(repr=False, default=None)
-
-    @property
-    def mean_loss(self) -> float:
-        """Loss per forecast."""
-        return self.total_loss / self.rounds if self.rounds else 0.0
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """Return the trace, if there is one, else the curve, as a dataframe.
-
-        `backend` is "polars", "pandas" or "pyarrow"; by default that of the log.
-        """
-        columns = self.curve._asdict() if self.trace is None else self.trace
-        return frames.make_frame(columns, backend or self.backend)
-
-    def _rows(self) -> list[tuple[str, str]]:
-        """What it says, as pairs (label, value)."""
-        rows = [
-            ("correction", repr(self.correction)),
-            ("rows", f"{self.rows:,} ({self.missing:,} left out for missing numbers)"),
-            ("forecasts", f"{self.rounds:,}"),
-            ("cap per forecast", f"{self.max_stake:,.6g}"),
-            ("turnover", f"{self.turnover:,.6g}"),
-            ("total loss", f"{self.total_loss:,.6g}"),
-            ("bound on the loss", str(self.certificate)),
-            ("mean loss", f"{self.mean_loss:,.6g}"),
-            ("mean c", f"{self.mean_c:,.6g} ({self.negative_c:,} below 0)"),
-        ]
-        if self.groups:
-            name, worst = max(self.groups.items(), key=lambda item: item[1].total_loss)
-            rows.append(
-                ("groups", f"{len(self.groups):,}; the largest loss is {name}'s: {worst.total_loss:,.6g}")
-            )
-        return rows
-
-    def __str__(self) -> str:
-        return "\n".join(pages.shown(f"{label:<20}{value}") for label, value in self._rows())
-
-    def _repr_html_(self) -> str:
-        worst = sorted(self.groups.items(), key=lambda item: -item[1].total_loss)[:_GROUPS_SHOWN]
-        rows = [
-            (str(name), f"{g.rounds:,}", f"{g.turnover:,.6g}", f"{g.total_loss:,.6g}") for name, g in worst
-        ]
-        head = ("group", "forecasts", "turnover", "total loss")
-        tables = [pages.Table("by group, those that lost most first", head, rows)] if rows else []
-        return pages.fragment("What standing behind these forecasts cost", self._rows(), (), tables)
-
-    def to_html(self, path: str | Path, *, title: str = "backtest") -> None:
-        """Write the result to an HTML file that needs no other file.
-
-        Raises a ValueError if the path does not end in .html (or .htm) or its folder does not exist. A file
-        that is there already is replaced.
-        """
-        pages.check_path(path)
-        pages.write(path, pages.page(title, self._repr_html_()))
+from makewhole.insured.forecaster import InsuredForecaster
 
 
 def backtest(
     frame: Any,
-    mu: str = "mu",
+    mu: str | Sequence[str] = "mu",
     outcome: str = "y",
-    stake: str = "stake",
+    stake: str | Sequence[str] | None = None,
     *,
     c_hat: str | None = None,
     event: str | None = None,
     group: str | Sequence[str] | None = None,
+    time: str | None = None,
+    known: str | None = None,
+    customers: Customers | None = None,
     correction: Correction | None = None,
     mode: Literal["exact", "sound"] = "exact",
     max_stake: float | None = None,
+    c_range: tuple[float, float] | None = None,
     one_sided: bool = False,
+    capital: float | None = None,
+    max_exposure: float | None = None,
     trace: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> BacktestResult:
-    """Replay a log of forecasts, stakes and outcomes through a correction, in the order of its rows.
+    """Replay a log of forecasts, stakes and outcomes as an `InsuredForecaster` would have met it.
 
-    The numbers are those of an `InsuredForecaster` that learns every outcome before the next forecast.
-    makewhole's corrections run compiled; a correction of your own runs in a plain Python loop.
+    The numbers are those of an `InsuredForecaster` with the same settings, to the bit, if it is fed the log
+    in order of time (if a forecast has several stakes, up to the rounding of their sum). There are two ways
+    to run, and they mean the same. makewhole's corrections on a binary log run compiled, at tens of millions
+    of rows a second, and at some ten million if outcomes come late or customers decide on stakes. All else
+    drives a forecaster row by row, at some ten thousand rows a second: K classes, `capital`, `max_exposure`,
+    and late outcomes or customers together with groups or a correction of your own.
 
     Parameters
     ----------
     frame
         A dataframe: pandas, polars, pyarrow, DuckDB, … A lazy one is collected.
     mu, outcome, stake
-        The names of the columns: the forecast probability; the outcome, 0 or 1; and what was staked. Rows in
-        which one of them is missing are left out and counted.
+        The names of the columns: the forecast probability ("mu"); the outcome, 0 or 1 ("y"); and what was
+        staked ("stake"). Rows in which one of them is missing are left out and counted. For K classes `mu`
+        and `stake` are lists of K columns, and the outcome is the index of a class.
     c_hat
         The column of ĉ, the model's own half-width; by default ĉ is 0.
     event
@@ -171,16 +80,36 @@ def backtest(
         The column of groups. Each group has its own copy of the correction, as in `Grouped`. With an
         `OverlappingReserve` it may be a list of columns, and a row belongs to one group of each. Rows
         without a group are left out and counted.
+    time
+        The column that says when each forecast was made, or with `event` each stake: numbers, dates or
+        datetimes. The log is replayed in this order, rows of the same time in their own order. By default the
+        order of the rows is that of time.
+    known
+        The column that says when each outcome was known. Until then the forecast is open: before each
+        forecast, all those are settled whose outcome was known by its time, in order of `known`. By default
+        each outcome is known before the next forecast.
+    customers
+        Who would have bet, for a log without stakes: see `makewhole.agents.Customers`. They decide when they
+        see μ and c.
     correction
-        It is copied. By default a `DeterministicSwap` with the number of cells for the length of the log.
+        It is copied. By default the forecaster's: `StandardRegret(rate=0.1)`.
     mode
         "exact": c is whatever balances the bets, and may be negative. "sound": c lies in [0, ½] and
         [μ − c, μ + c] inside [0, 1].
     max_stake
-        The cap M: the largest gross stake, the sum of |stake|, on one forecast. By default the largest in the
-        log, which one would not have known before.
+        The cap M: the largest gross stake, the sum of |stake|, on one forecast (with classes, on one class).
+        By default the largest in the log, which one would not have known before; with `customers`, 1.
+    c_range
+        The forecaster's `c_range`, in which ĉ must lie. By default the range of ĉ in the log. In sound mode a
+        `Reserve` keeps gains in a λ as low as −c₊, so this range matters also if there is no ĉ: a forecaster
+        has (0, 0.5) by default.
     one_sided
         The correction moves μ, and c is 0; stakes must not be negative.
+    capital
+        The most that may ever be lost, as in `InsuredForecaster`: for sound mode, or one-sided.
+    max_exposure
+        The most that all open bets together may be able to lose. A stake beyond it is refused; the result
+        counts those that were.
     trace
         Whether to keep a trace: what was published and paid, for every row.
     progress
@@ -189,7 +118,7 @@ def backtest(
     Returns
     -------
     BacktestResult
-        `total_loss`, `mean_loss`, `turnover`, `curve`, and more.
+        `total_loss`, `peak_loss`, `drawdown`, `turnover`, `certificate`, `curve`, and more.
 
     Raises
     ------
@@ -206,49 +135,150 @@ def backtest(
     4.9
     >>> mw.backtest(log, correction=mw.NoCorrection()).total_loss
     5000.0
+
+    If outcomes are known only ten forecasts later, more is lost before c has adapted:
+
+    >>> log["made"], log["known"] = range(1000), range(10, 1010)
+    >>> late = mw.backtest(log, time="made", known="known", correction=mw.DeterministicSwap(cells=100))
+    >>> round(late.peak_loss), late.peak_at
+    (50, 10)
     """
     if mode not in ("exact", "sound"):
         raise ValueError(f"mode must be 'exact' or 'sound'; got {mode!r}")
-    names = {"mu": mu, "outcome": outcome, "stake": stake, "c_hat": c_hat, "event": event}
-    groups = _group_columns(group)
-    names |= groups
+    given = {"c_hat": c_hat, "event": event, "time": time, "known": known}
+    names, groups, classes = _names(mu, outcome, stake, given, customers, group)
     columns = frames.read_columns(frame, {k: v for k, v in names.items() if v is not None})
-    log = Log(columns, names, one_sided, list(groups))
-    given = log.largest() if max_stake is None else max_stake
-    terms = read_terms(given, log.c_range(), sound=mode == "sound", one_sided=one_sided)
-    cap, c_range = terms.max_stake, terms.c_range
-    if correction is None:
-        rounds = max(1, log.rounds // max(1, len(log.group_names)))
-        correction = DeterministicSwap.for_horizon(rounds, c_range=c_range)
-    rule = for_book(copy.deepcopy(correction))
-    if groups and not rule.grouped:
-        rule = Grouped(correction)  # type: ignore[arg-type]  # it says if it is not one of ours
+    log = _log(columns, names, bool(one_sided), list(groups), classes)
+    terms = _terms(log, max_stake, c_range, customers, sound=mode == "sound", one_sided=bool(one_sided))
+    chosen: Any = StandardRegret(rate=0.1) if correction is None else correction
+    if groups and not for_book(chosen).grouped:
+        chosen = Grouped(chosen)
+    rule = for_book(copy.deepcopy(chosen))
     _check_groups(rule, list(groups.values()))
     rule = copy.deepcopy(rule.in_mode(terms).begun())
+    late = known is not None or customers is not None
+    if classes or capital is not None or max_exposure is not None or (late and _is_hard(rule)):
+        limits: Any = {"capital": capital, "max_exposure": max_exposure, "classes": classes}
+        own: Any = {"mode": mode, "max_stake": terms.max_stake, "one_sided": one_sided}
+        f = InsuredForecaster(None, chosen, c_range=terms.c_range, **own, **limits)
+        return LiveRun(log, f, trace=trace, customers=customers, progress=progress).run()
     if rule.over is not None and all(one.kernels is None for one in rule.split(tuple(log.group_names))):
         raise TypeError(
             f"a Reserve with over=... must not override propose or observe in a backtest; got {rule!r}"
         )
-    run = _Run(rule, cap, Rules(one_sided, terms.sound, rule.integrates), log, trace=trace)
-    for chunk in log.chunks(cap):
+    return _replay(log, rule, terms, customers if late else None, late=late, trace=trace, progress=progress)
+
+
+def _replay(
+    log: Log,
+    rule: BookCorrection,
+    terms: Terms,
+    customers: Customers | None,
+    *,
+    late: bool,
+    trace: bool,
+    progress: Callable[[int, int], None] | None,
+) -> BacktestResult:
+    """Run the compiled loop over the log."""
+    rules = Rules(terms.one_sided, terms.sound, rule.integrates)
+    run: Run
+    if late:
+        run = LateRun(rule, terms.max_stake, rules, log, trace=trace, customers=customers)
+    else:
+        run = Run(rule, terms.max_stake, rules, log, trace=trace)
+    for chunk in log.chunks(terms.max_stake):
         run.step(chunk)
         if progress is not None:
             progress(min(chunk.stop, log.rows), log.rows)
-    played = [name for name, rounds in zip(log.group_names, run.by_group[0], strict=True) if rounds]
-    return run.result(log, _certificate(rule, played, terms), frames.backend_of(columns))
+    run.finish()
+    rounds = run.sums.by_group[0]
+    played = [name for name, count in zip(log.group_names, rounds, strict=True) if count]
+    certificate = _certificate(rule, played, terms, run.exposure)
+    return run.result(certificate, frames.backend_of(log.frame))
 
 
-def _certificate(rule: BookCorrection, groups: list[Name], terms: Terms) -> Certificate:
+def _is_hard(rule: BookCorrection) -> bool:
+    """Whether the compiled loop with late outcomes cannot run this correction."""
+    return rule.grouped or rule.kernels is None
+
+
+def _certificate(rule: BookCorrection, groups: list[Name], terms: Terms, exposure: Exposure) -> Certificate:
     """Return the bound on what a forecaster with this correction could have lost on such a log.
 
     `groups` are those that forecasts were made for: rows that were left out make none.
     """
     if not rule.apart:
-        return certify([rule], terms, no_exposure(1))
+        return certify([rule], terms, exposure)
     bounds = GroupBounds()
     for name in groups if rule.all_groups is None else rule.all_groups:
         bounds = bounds.begun(base_bound([rule.of_group(name)], terms))
     return certify_groups(rule, terms, bounds, 1)
+
+
+# --- what is asked of the arguments -----------------------------------------------------------------------
+
+
+def _names(
+    mu: Any, outcome: str, stake: Any, others: dict[str, Any], customers: Customers | None, group: Any
+) -> tuple[dict[str, Any], dict[str, str], int | None]:
+    """Return the columns by argument, those of groups again, and the number of classes, None if binary."""
+    if customers is not None:
+        for name, value in (("stake", stake), ("event", others["event"])):
+            if value is not None:
+                raise ValueError(f"{name} must not be given with customers, who stake once; got {value!r}")
+    elif stake is None:
+        stake = "stake"
+    groups = _group_columns(group)
+    view = None if customers is None else customers.view
+    if isinstance(mu, str):
+        if stake is not None and not isinstance(stake, str):
+            raise TypeError(f"stake must be the name of a column, as mu is; got {stake!r}")
+        return {"mu": mu, "outcome": outcome, "stake": stake, **others, "view": view} | groups, groups, None
+    if customers is not None:
+        raise ValueError("customers bet on binary events: mu must be the name of one column")
+    probabilities, stakes = _class_columns("mu", mu), _class_columns("stake", stake)
+    if len(stakes) != len(probabilities) or len(stakes) < 2:
+        raise ValueError(
+            f"mu and stake must name one column for each of at least 2 classes; got {len(probabilities)} and "
+            f"{len(stakes)}"
+        )
+    names = probabilities | {"outcome": outcome} | stakes | others | groups
+    return names, groups, len(stakes)
+
+
+def _class_columns(name: str, given: Any) -> dict[str, str]:
+    columns = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else None
+    if columns is None or not all(isinstance(column, str) for column in columns):
+        raise TypeError(f"{name} must be a list of the names of columns, one per class; got {given!r}")
+    return {f"{name}[{k}]": column for k, column in enumerate(columns)}
+
+
+def _log(columns: Any, names: dict[str, Any], one_sided: bool, groups: list[str], classes: int | None) -> Log:
+    clock = read_clock(columns, names)
+    if classes is None:
+        return Log(columns, names, one_sided, groups, clock)
+    return ClassLog(columns, names, one_sided, groups, clock, classes=classes)
+
+
+def _terms(
+    log: Log,
+    max_stake: float | None,
+    c_range: tuple[float, float] | None,
+    customers: Customers | None,
+    *,
+    sound: bool,
+    one_sided: bool,
+) -> Terms:
+    """Return the terms of the forecaster that is replayed."""
+    if max_stake is None and customers is not None:
+        if customers.losses is not None or customers.size is not None:
+            raise ValueError(f"max_stake must be given with losses or size of customers; got {customers!r}")
+        max_stake = 1.0
+    cap: Any = log.largest() if max_stake is None else max_stake
+    terms = read_terms(cap, log.c_range() if c_range is None else c_range, sound=sound, one_sided=one_sided)
+    if c_range is not None:
+        log.keep_widths_in(terms.c_range)
+    return terms
 
 
 def _group_columns(group: str | Sequence[str] | None) -> dict[str, str]:
@@ -267,131 +297,4 @@ def _check_groups(correction: BookCorrection, columns: list[str]) -> None:
     if correction.apart and len(columns) > 1:
         raise ValueError(
             f"group must be one column, or the correction an OverlappingReserve(...); got {columns!r}"
-        )
-
-
-class _Out(NamedTuple):
-    """What the loop writes for every forecast; the last two are empty if not asked for."""
-
-    c: Floats
-    lam: Floats
-    total: Floats
-    mu: Floats
-    loss: Floats
-
-
-class _Run:
-    """A backtest while it runs: the corrections, the totals so far, and the points of the curve."""
-
-    def __init__(
-        self, correction: BookCorrection, cap: float, rules: Rules, log: Log, *, trace: bool
-    ) -> None:
-        self.correction, self.cap, self.rules = correction, cap, rules
-        names = tuple(log.group_names)
-        self.apart, self.overlapping = correction.apart, bool(names) and not correction.apart
-        self.places = correction.begin(names)
-        self.players = [Player(one) for one in correction.split(names)]
-        self.by_group = np.zeros((4, len(names)))  # rounds, turnover, loss, c
-        self.totals = np.zeros(4)  # the loss, what rounding cut off from it, the sum of c, how many c < 0
-        self.turnover = 0.0
-        self.rounds = 0
-        self.traced = trace or bool(names)
-        self.out = _Out(*(np.empty(CHUNK) for _ in _Out._fields))
-        moments = np.arange(1, CURVE_POINTS) * (log.rounds / (CURVE_POINTS - 1))
-        self.moments = np.unique(np.ceil(moments).astype(np.int64))
-        self.points: list[tuple[Any, Any, Any]] = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))]
-        columns = ("mu", "c", "lam", "payment")
-        self.trace = {k: np.full(log.rows, np.nan) for k in columns} if trace else None
-
-    def step(self, chunk: Chunk) -> None:
-        size = len(chunk.columns.mu_hat)
-        if size > len(self.out.c):
-            self.out = _Out(*(np.empty(size) for _ in _Out._fields))
-        out = _Out(*(column[: size if k < 3 or self.traced else 0] for k, column in enumerate(self.out)))
-        if self.apart:
-            self._step_apart(chunk, out)
-        else:
-            if self.overlapping:
-                self._turn_to_members(chunk.groups)
-            self.players[0].replay(chunk.columns, self.rules, self.cap, self.totals, out)
-        if not size:
-            return
-        c, lam, total, mu, loss = out
-        gross = chunk.columns.gross
-        self.turnover += float(gross.sum())
-        for codes in [] if chunk.groups is None else chunk.groups.T:
-            for row, what in enumerate((np.ones(size), gross, loss, c)):
-                self.by_group[row] += np.bincount(codes, what, minlength=self.by_group.shape[1])
-        low, high = np.searchsorted(self.moments, [self.rounds, self.rounds + size], side="right")
-        at = self.moments[low:high] - self.rounds - 1
-        self.points.append((self.moments[low:high], total[at], lam[at]))
-        self.rounds += size
-        self.last = (np.array([self.rounds]), total[-1:].copy(), lam[-1:].copy())
-        if self.trace is not None:
-            self._keep(self.trace, chunk, mu, c, lam, loss)
-
-    def _step_apart(self, chunk: Chunk, out: _Out) -> None:
-        """Replay each group's forecasts through its own correction, then restore the order."""
-        codes = chunk.groups[:, 0]
-        order = np.argsort(codes, kind="stable")
-        columns = Columns(*(column[order] for column in chunk.columns))
-        done = _Out(*(np.empty(len(order)) for _ in out))
-        before = self.totals[:1].copy()
-        ends = np.flatnonzero(np.diff(codes[order], append=-1)) + 1
-        for start, stop in zip([0, *ends], ends, strict=False):
-            player, part = self.players[codes[order[start]]], slice(start, stop)
-            there = _Out(*(column[part] for column in done))
-            own = np.zeros(4)
-            player.replay(Columns(*(c[part] for c in columns)), self.rules, self.cap, own, there)
-            self.totals[2:] += own[2:]
-            for loss in own[:2].tolist():
-                self.totals[:2] = add_exactly(float(self.totals[0]), float(self.totals[1]), loss)
-        for column, sorted_ in zip(out, done, strict=True):
-            column[order] = sorted_
-        out.total[:] = np.cumsum(np.concatenate([before, out.loss]))[1:]
-
-    def _turn_to_members(self, groups: Any) -> None:
-        """Set the weights that the next forecasts add up: the one for all, and those of their groups."""
-        rows, columns = groups.shape
-        members = np.concatenate([np.ones((rows, 1), np.int64), self.places[groups]], axis=1)
-        marks = np.concatenate([[2, columns + 1], members.ravel()])
-        self.players[0].memory = (self.players[0].memory[0], marks, *self.players[0].memory[2:])
-
-    def _keep(
-        self, trace: dict[str, Floats], chunk: Chunk, mu: Floats, c: Floats, lam: Floats, loss: Floats
-    ) -> None:
-        which = slice(None) if chunk.forecast is None else chunk.forecast
-        trace["mu"][chunk.rows], trace["c"][chunk.rows] = mu[which], c[which]
-        trace["lam"][chunk.rows] = lam[which]
-        if chunk.forecast is None:
-            trace["payment"][chunk.rows] = loss
-        else:
-            b, y = chunk.stake, chunk.columns.outcome[which]
-            trace["payment"][chunk.rows] = b * (y - mu[which]) - np.abs(b) * c[which]
-
-    def result(self, log: Log, certificate: Certificate, backend: str | None) -> BacktestResult:
-        for player in self.players:
-            player.finish()
-        if self.rounds and not np.isin(self.rounds, self.moments):  # rows were left out
-            self.points.append(self.last)
-        round_, total, lam = (np.concatenate(part) for part in zip(*self.points, strict=True))
-        curve = Curve(round_, total, total / np.maximum(round_, 1), lam)
-        return BacktestResult(
-            correction=self.correction.rebuilt(self.correction.memories(), {}),
-            max_stake=self.cap,
-            rows=log.rows,
-            missing=log.missing,
-            rounds=self.rounds,
-            turnover=self.turnover,
-            total_loss=float(self.totals[0] + self.totals[1]),
-            negative_c=int(self.totals[3]),
-            mean_c=float(self.totals[2]) / self.rounds if self.rounds else 0.0,
-            curve=curve,
-            trace=self.trace,
-            certificate=certificate,
-            backend=backend,
-            groups={
-                name: GroupResult(int(n), float(turned), float(lost), float(c / n) if n else 0.0)
-                for name, n, turned, lost, c in zip(log.group_names, *self.by_group, strict=True)
-            },
         )

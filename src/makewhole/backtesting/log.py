@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from makewhole.arguments import Floats
+from makewhole.backtesting.clock import Clock
 from makewhole.corrections.certificate import WIDEST
 from makewhole.jit import call, jit
 
@@ -39,58 +40,105 @@ class Chunk:
     forecast: Any  # for each of these rows, the number of its forecast in the chunk; None: one row each
     stake: Floats
     stop: int
+    times: Any = None  # of each forecast, when it was made and when its outcome was known; None: row by row
+    view: Any = None  # what an informed customer believes; None: no such column
+
+    def first_row(self, forecast: int) -> int:
+        """Return the first row of a forecast of this chunk in the log."""
+        if self.forecast is None:
+            return _row(self.rows, forecast)
+        return _row(self.rows, int(np.argmax(self.forecast == forecast)))
+
+    def first_rows(self) -> Any:
+        """Return the first row of every forecast in the log."""
+        if self.forecast is not None:
+            return self.rows[np.unique(self.forecast, return_index=True)[1]]
+        return np.arange(self.rows.start, self.rows.stop) if isinstance(self.rows, slice) else self.rows
+
+
+_NUMBERS = ("mu", "outcome", "stake", "c_hat", "view")
 
 
 class Log:
-    """A log in a narwhals frame. `chunks` checks its rows and yields them in chunks.
+    """A log in a narwhals frame. `chunks` checks its rows and yields them in chunks, in order of time.
 
-    `names` maps the arguments of `backtest` to column names. Raises a ValueError if the log is empty, and a
-    TypeError if a column is not numeric.
+    `names` maps the arguments of `backtest` to column names. `clock` has the rows' times, if they have any;
+    else the order of the rows is that of time. Raises a ValueError if the log is empty, and a TypeError if a
+    column is not numeric.
     """
 
-    def __init__(self, frame: Any, names: dict[str, Any], one_sided: bool, groups: Sequence[str]) -> None:
-        self.frame, self.names, self.one_sided = frame, names, one_sided
+    def __init__(
+        self,
+        frame: Any,
+        names: dict[str, Any],
+        one_sided: bool,
+        groups: Sequence[str],
+        clock: Clock | None = None,
+    ) -> None:
+        self.frame, self.names, self.one_sided, self.clock = frame, names, one_sided, clock
         self.rows = len(frame)
         self.missing = 0
-        self.order: Any = None
+        self.order: Any = None  # the rows in the order of their forecasts; None: as they are
+        self.event: Any = None  # the number of the event of each row of `order`; None: every row is one
         self._whole: dict[str, Floats] = {}
         self._blocks: dict[str, tuple[int, Floats]] = {}
-        self._gaps = 0  # rows with missing numbers in a log with events
+        self._gaps = 0  # rows with missing numbers, where they are left out beforehand
         if self.rows == 0:
             raise ValueError("frame must have at least one row; got 0")
-        for name in ("mu", "outcome", "stake", "c_hat"):
-            if name in frame.columns and not (frame[name].dtype.is_numeric() or _is_boolean(frame[name])):
-                raise TypeError(
-                    f"{name}={names[name]!r} must be a column of numbers; got {_example(frame[name])}"
-                )
-        self._numeric = [name for name in ("mu", "outcome", "stake", "c_hat") if names[name] is not None]
+        # With classes "mu[0]", "mu[1]", … stand for "mu".
+        numeric = [name for name in names if name.partition("[")[0] in _NUMBERS]
+        self._numeric = [name for name in numeric if names[name] is not None]
+        for name in self._numeric:
+            check_numeric(frame[name], name, names[name])
         self._no_width = np.zeros(CHUNK)
+        self._sizes = np.empty(CHUNK)  # for |stake| of one chunk after the other: new memory costs time
+        self._widest = (-WIDEST, WIDEST)
         self.groups, self.group_names = list(groups), list[Any]()
         self._codes = {name: self._numbered(name) for name in self.groups}
-        self._chunk_rows = (
-            CHUNK * 16 if groups else CHUNK
-        )  # larger, because every group in a chunk costs a call
+        # Larger with groups, because every group in a chunk costs a call.
+        self._chunk_rows = CHUNK * 16 if groups else CHUNK
         self.rounds = self.rows
-        if names["event"] is not None:
-            self._sort_by_event()
+        in_order = clock is None or (
+            not clock.missing.any() and bool(np.all(clock.time[1:] >= clock.time[:-1]))
+        )
+        if names["event"] is not None or not in_order:
+            self._sort()
 
-    def _sort_by_event(self) -> None:
-        """Sort the rows by event, the events in the order of their first row without missing numbers."""
+    def _sort(self) -> None:
+        """Sort the rows without missing numbers by time, and by event, the events in order of their first."""
+        self._whole = {name: as_floats(self.frame[name]) for name in self._numeric} | self._codes
+        gaps = [np.isnan(column) for column in self._whole.values()]
+        if self.clock is not None:
+            gaps.append(self.clock.missing)
+        kept = np.flatnonzero(~np.logical_or.reduce(gaps))
+        if self.clock is not None:
+            kept = kept[np.argsort(self.clock.time[kept], kind="stable")]
+        self.order, self.rounds, self._gaps = kept, len(kept), self.rows - len(kept)
+        if self.names["event"] is not None:
+            _, first, code = np.unique(self._events()[kept], return_index=True, return_inverse=True)
+            rank = np.empty(len(first), dtype=np.int64)
+            rank[np.argsort(first)] = np.arange(len(first))
+            event = rank[code.ravel()]
+            by_event = np.argsort(event, kind="stable")
+            self.rounds, self.event, self.order = len(first), event[by_event], kept[by_event]
+
+    def _events(self) -> Any:
         series = self.frame["event"]
         values = series.to_numpy()
         gaps = series.null_count() or (values.dtype.kind == "f" and int(np.isnan(values).sum()))
         if gaps:
             raise ValueError(f"event={self.names['event']!r} must not have missing values; got {gaps}")
-        self._whole = {name: _floats(self.frame[name]) for name in self._numeric} | self._codes
-        whole = ~np.logical_or.reduce([np.isnan(column) for column in self._whole.values()])
-        kept = np.flatnonzero(whole)
-        _, first, code = np.unique(values[kept], return_index=True, return_inverse=True)
-        rank = np.empty(len(first), dtype=np.int64)
-        rank[np.argsort(first)] = np.arange(len(first))
-        event = rank[code.ravel()]
-        by_event = np.argsort(event, kind="stable")
-        self.rounds, self.event, self.order = len(first), event[by_event], kept[by_event]
-        self._gaps = self.rows - len(kept)
+        return values
+
+    def enlarge_chunks(self, rows: int) -> None:
+        """Let the next chunks have about so many rows, if that is more than they have and not too many."""
+        while self._chunk_rows < rows and _BLOCK % (2 * self._chunk_rows) == 0:
+            self._chunk_rows *= 2
+
+    def keep_widths_in(self, c_range: tuple[float, float]) -> None:
+        """Require ĉ to lie in this range, as a forecaster does; without a column it is 0, or the nearest."""
+        self._widest = c_range
+        self._no_width = np.full(CHUNK, min(max(0.0, c_range[0]), c_range[1]))
 
     def _numbered(self, name: str) -> Floats:
         """Return a group column as indices into `group_names`; NaN where the group is missing."""
@@ -135,7 +183,7 @@ class Log:
             return gathered
         block = part.start // _BLOCK
         if self._blocks.get(name, (-1, None))[0] != block:
-            self._blocks[name] = (block, _floats(self.frame[name][block * _BLOCK : (block + 1) * _BLOCK]))
+            self._blocks[name] = (block, as_floats(self.frame[name][block * _BLOCK : (block + 1) * _BLOCK]))
         values: Floats = self._blocks[name][1][part.start - block * _BLOCK : part.stop - block * _BLOCK]
         return values
 
@@ -147,8 +195,11 @@ class Log:
         self.missing = self._gaps
         start, end = 0, self.rows if self.order is None else len(self.order)
         while start < end:
-            stop = min(start + self._chunk_rows, end)
-            if self.order is not None and stop < end:  # keep the rows of an event in one chunk
+            rows = self._chunk_rows
+            while self.order is None and start % rows:  # else a chunk could lie in two blocks
+                rows //= 2
+            stop = min(start + rows, end)
+            if self.event is not None and stop < end:  # keep the rows of an event in one chunk
                 stop = int(np.searchsorted(self.event, self.event[stop - 1], side="right"))
             yield self._chunk(start, stop, cap)
             start = stop
@@ -156,30 +207,59 @@ class Log:
     def _chunk(self, start: int, stop: int, cap: float) -> Chunk:
         place: Any = slice(start, stop) if self.order is None else self.order[start:stop]
         columns = [self._numbers(name, place) for name in (*self._numeric, *self.groups)]
-        code = None if self.order is None else self.event[start:stop]
-        mu, y, b = columns[:3]
-        others = columns[3:] or [mu]
-        fine = code is None and all(call(_survey(), mu, y, b, other) for other in others)
-        if code is None and not fine and any(np.isnan(column.min()) for column in columns):
+        fine = self.event is None and self._all_fine(columns)
+        if self.order is None and not fine and any(np.isnan(column.min()) for column in columns):
             keep = ~np.logical_or.reduce([np.isnan(column) for column in columns])
             self.missing += int(np.count_nonzero(~keep))
             place = np.arange(start, stop)[keep]
             columns = [column[keep] for column in columns]
-        mu, y, b, *rest = columns
-        codes = rest[len(rest) - len(self.groups) :]
-        width = self._no_width[: len(mu)] if len(mu) <= CHUNK else np.zeros(len(mu))
-        width = rest[0] if len(rest) > len(codes) else width
-        narrow = width.min(initial=0.0) >= -WIDEST and width.max(initial=0.0) <= WIDEST
-        if not fine or not narrow or self.one_sided:
+        named = dict(zip((*self._numeric, *self.groups), columns, strict=True))
+        mu, y = named["mu"], named["outcome"]
+        b = named["stake"] if "stake" in named else np.zeros(len(mu))
+        width = named["c_hat"] if "c_hat" in named else self._widths(len(mu))
+        low, high = self._widest
+        narrow = "c_hat" not in named or not len(width) or (width.min() >= low and width.max() <= high)
+        if not fine or not narrow or self.one_sided or "view" in named:
             self._check(place, mu, y, b, width)
-        if code is None:
-            chunk = Chunk(Columns(mu, width, y, b, np.abs(b)), None, place, None, b, stop)
+            self._check_view(place, named.get("view"))
+        codes = [named[group] for group in self.groups]
+        if self.event is None:
+            sizes = self._sizes[: len(b)] if len(b) <= len(self._sizes) else None
+            chunk = Chunk(Columns(mu, width, y, b, np.abs(b, out=sizes)), None, place, None, b, stop)
         else:
-            chunk = self._gather(place, code, (mu, y, b, width), stop, codes)
+            chunk = self._gather(place, self.event[start:stop], (mu, y, b, width), stop, codes)
         if codes and chunk.groups is None:
             chunk.groups = np.stack(codes, axis=1).astype(np.int64)
+        chunk.view = named.get("view")
+        self._set_times(chunk)
         self._check_cap(chunk, cap)
         return chunk
+
+    def _all_fine(self, columns: list[Floats]) -> bool:
+        """Whether no number is missing or wrong: one fast pass, and only if not, slower checks."""
+        mu, y, *others = columns
+        b = others[0] if "stake" in self._numeric else mu
+        return all(call(_survey(), mu, y, b, other) for other in others or [mu])
+
+    def _widths(self, count: int) -> Floats:
+        return self._no_width[:count] if count <= len(self._no_width) else np.full(count, self._no_width[0])
+
+    def _set_times(self, chunk: Chunk) -> None:
+        """Set when each forecast of a chunk was made and known: an event's forecast, at its first row."""
+        if self.clock is None or self.clock.known is None:
+            return
+        time, known = self.clock.time[chunk.rows], self.clock.known[chunk.rows]
+        if chunk.forecast is not None:
+            _, first = np.unique(chunk.forecast, return_index=True)
+            differs = known != known[first][chunk.forecast]
+            if differs.any():
+                row = _row(chunk.rows, int(np.argmax(differs)))
+                raise ValueError(
+                    f"known={self.names['known']!r} must be the same in all rows of an event; got "
+                    f"{self.frame['known'][row]} at row {row}"
+                )
+            time, known = time[first], known[first]
+        chunk.times = (time, known)
 
     def _gather(
         self, place: Any, code: Any, columns: tuple[Floats, ...], stop: int, codes: list[Floats]
@@ -204,23 +284,33 @@ class Log:
             self._reject("mu", place, mu, outside, "must lie in [0, 1]", hint)
         self._reject("outcome", place, y, (y != 0) & (y != 1), "must be 0 or 1")
         self._reject("stake", place, b, np.isinf(b), "must be finite")
-        if self.names["c_hat"] is not None:
-            wide = np.abs(width) > WIDEST
-            self._reject("c_hat", place, width, wide, f"must lie in [-{WIDEST:g}, {WIDEST:g}]")
+        self._check_width(place, width)
         if self.one_sided:
             self._reject("stake", place, b, b < 0, "must not be negative when one-sided")
 
+    def _check_width(self, place: Any, width: Floats) -> None:
+        if self.names["c_hat"] is not None:
+            low, high = self._widest
+            wide = (width < low) | (width > high)
+            self._reject("c_hat", place, width, wide, f"must lie in [{low:g}, {high:g}]")
+
+    def _check_view(self, place: Any, view: Floats | None) -> None:
+        if view is not None:
+            self._reject("view", place, view, ~((view >= 0) & (view <= 1)), "must lie in [0, 1]")
+
     def _check_cap(self, chunk: Chunk, cap: float) -> None:
-        gross = chunk.columns.gross
-        if not gross.max(initial=0.0) < np.inf:
+        gross: Any = chunk.columns.gross
+        if gross.ndim > 1:  # with classes the cap is on each of them
+            gross = gross.max(axis=1)
+        most = gross.max(initial=0.0)
+        if not most < np.inf:
             at = int(np.argmax(~np.isfinite(gross)))
             raise ValueError(f"the sum of |stake| on a forecast must be finite; got {gross[at]}")
-        if gross.max(initial=0.0) > cap:
+        if most > cap:
             worst = int(np.argmax(gross > cap))
-            first = worst if chunk.forecast is None else int(np.argmax(chunk.forecast == worst))
             raise ValueError(
                 f"max_stake must cover the sum of |stake| on every forecast; got {cap} < {gross[worst]} "
-                f"at row {_row(chunk.rows, first)}"
+                f"at row {chunk.first_row(worst)}"
             )
 
     def _reject(self, name: str, place: Any, values: Floats, bad: Any, rule: str, hint: str = "") -> None:
@@ -258,12 +348,18 @@ def _row(place: Any, at: int) -> int:
     return int(place.start + at if isinstance(place, slice) else place[at])
 
 
-def _floats(series: Any) -> Floats:
+def as_floats(series: Any) -> Floats:
     """Return a column as 64-bit floats, with NaN for missing values; without a copy if possible."""
     import narwhals as nw
 
     wanted = series if series.dtype == nw.Float64 else series.cast(nw.Float64)
     return np.asarray(wanted.to_numpy(), dtype=np.float64)
+
+
+def check_numeric(series: Any, name: str, column: str) -> None:
+    """Raise a TypeError unless a column holds numbers, or yes and no."""
+    if not (series.dtype.is_numeric() or _is_boolean(series)):
+        raise TypeError(f"{name}={column!r} must be a column of numbers; got {_example(series)}")
 
 
 def _is_boolean(series: Any) -> bool:

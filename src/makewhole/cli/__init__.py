@@ -26,6 +26,8 @@ examples:
       choose an action and a stake, given each action's loss if y=0 and if y=1
   makewhole backtest log.csv --mu p --outcome y --stake amount --figure loss.png
       what would it have cost to accept these stakes on these forecasts?
+  makewhole capital forecasts.csv --mu p --outcome y --customers hedgers=0.95,clairvoyant=0.05
+      how much capital would it have taken to insure these customers?
   makewhole audit forecasts.parquet --mu p --outcome y --by carrier,origin --html report.html
       which bets against these forecasts would have won, and not by luck?
   makewhole study flights
@@ -91,7 +93,13 @@ def _interrupted() -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from makewhole.cli import audit, backtest, insure, study  # here, because Ctrl-C is handled by now
+    from makewhole.cli import (
+        audit,
+        backtest,
+        capital,
+        insure,
+        study,
+    )  # here, because Ctrl-C is handled by now
 
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
@@ -100,6 +108,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"makewhole {mw.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    for command in (insure, backtest, audit, study):
+    for command in (insure, backtest, capital, audit, study):
         command.add_parser(commands)
     return parser

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import makewhole as mw
-from makewhole.cli.files import Table, need
+from makewhole.cli.files import need
+from makewhole.cli.logs import add_columns, add_customers, check_figure, read_log
 from makewhole.cli.printing import print_json
 from makewhole.corrections import REGISTRY
 from makewhole.pages import shown
@@ -22,22 +23,18 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "backtest",
         help="replay a log of forecasts, stakes and outcomes",
-        description="Replay a log through corrections, in the order of its rows: what would it have cost to "
-        "accept these stakes? A correction is a rule that adapts the half-width c, the price of a bet per "
-        "unit staked.",
+        description="Replay a log through corrections, in order of time: what would it have cost to accept "
+        "these stakes? A correction is a rule that adapts the half-width c, the price of a bet per unit "
+        "staked.",
     )
-    parser.add_argument("file", type=Path, help="a .csv, .tsv (or .gz of them) or .parquet file")
+    add_columns(parser.add_argument)
     _add_options(parser)
+    add_customers(parser.add_argument)
     parser.set_defaults(run=run)
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--mu", default="mu", help="column of probabilities (default mu)")
-    add("--outcome", default="y", help="column of outcomes, 0 or 1 (default y)")
-    add("--stake", default="stake", help="column of stakes, of any sign (default stake)")
-    add("--c-hat", help="column of the model's own half-width (default: 0)")
-    add("--event", help="column that names the forecast; rows with the same name are stakes on one forecast")
     add("--group", action="append", help="column of groups; each group has its own correction")
     add(
         "--max-stake",
@@ -53,7 +50,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--correction",
         action="append",
         choices=[*_BY_NAME, "all"],
-        help="correction to use; may be given several times (default: all)",
+        help="correction to use; may be given several times (default: all). Where none is chosen, a "
+        "forecaster uses standard",
     )
     add(
         "--cells",
@@ -71,8 +69,11 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         default="exact",
         help="sound: 0 <= c <= 1/2, and [mu - c, mu + c] inside [0, 1] (default exact)",
     )
-    add("--seed", type=int, default=0, help="seed of the correction swap, which draws at random (default 0)")
-    add("--figure", type=Path, help="write the mean loss over time to this .png, .svg or .pdf")
+    add("--c-range", help="range of the model's half-width, such as 0,0.5 (default: that of the log)")
+    add("--capital", type=float, help="the most that may ever be lost; needs --mode sound or --one-sided")
+    add("--max-exposure", type=float, help="the most that open bets may be able to lose; others are refused")
+    add("--seed", type=int, default=0, help="seed of customers and of the correction swap (default 0)")
+    add("--figure", type=Path, help="write the losses over time to this .png, .svg or .pdf")
     add("--json", action="store_true", help="print JSON")
 
 
@@ -81,38 +82,27 @@ def run(arguments: argparse.Namespace) -> None:
     chosen = arguments.correction or ["all"]
     names = list(_BY_NAME) if "all" in chosen else list(dict.fromkeys(chosen))
     figure = arguments.figure
-    if figure is not None:  # check before the long run, not after it
-        if figure.suffix.lower() not in (".png", ".svg", ".pdf"):
-            raise ValueError(f"--figure must end in .png, .svg or .pdf; got {str(figure)!r}")
-        if not figure.parent.is_dir():
-            raise ValueError(f"--figure must lie in a folder that exists; got {str(figure)!r}")
-        need("matplotlib")
+    check_figure(figure)
     if not arguments.json:
         need("rich")
-    given = arguments
-    group = given.group[0] if given.group and len(given.group) == 1 else given.group
-    numbers = [given.mu, given.outcome, given.stake, *([given.c_hat] if given.c_hat else [])]
-    texts = [*([given.event] if given.event else []), *(given.group or [])]
-    for option in ("c_hat", "event"):
-        if getattr(given, option) == "":
-            raise ValueError(f"--{option.replace('_', '-')} must name a column; got ''")
-    table = Table(arguments.file)
-    frame = table.read(numbers, texts)
+    group = arguments.group[0] if arguments.group and len(arguments.group) == 1 else arguments.group
+    c_range = None if arguments.c_range is None else _pair(arguments.c_range)
+    read = read_log(arguments, arguments.group or [], "stake")
     results = {}
-    with _Progress(quiet=arguments.json) as track, table.readable():
+    with _Progress(quiet=arguments.json) as track, read.table.readable():
         for name in names:
             results[name] = mw.backtest(
-                frame,
-                mu=arguments.mu,
-                outcome=arguments.outcome,
-                stake=arguments.stake,
-                c_hat=arguments.c_hat,
-                event=arguments.event,
+                read.frame,
+                **read.columns,
                 group=group,
-                correction=_correction(name, arguments, frame),
+                customers=read.customers,
+                correction=_correction(name, arguments, read.frame, c_range),
                 mode=arguments.mode,
                 max_stake=arguments.max_stake,
+                c_range=c_range,
                 one_sided=arguments.one_sided,
+                capital=arguments.capital,
+                max_exposure=arguments.max_exposure,
                 progress=track(name),
             )
     if figure is not None:
@@ -127,11 +117,22 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"wrote {figure}")
 
 
-def _correction(name: str, arguments: argparse.Namespace, frame: Any) -> mw.Correction:
+def _pair(text: str) -> tuple[float, float]:
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"--c-range must be two numbers, such as 0,0.5; got {text!r}") from None
+    return low, high
+
+
+def _correction(
+    name: str, arguments: argparse.Namespace, frame: Any, given: tuple[float, float] | None
+) -> mw.Correction:
     """Return a correction for the length of the log and the range of its ĉ."""
     kind = _BY_NAME[name]
     widths = None if arguments.c_hat is None else frame[arguments.c_hat].drop_nulls().drop_nans()
     c_range = (0.0, 0.0) if widths is None or not len(widths) else (widths.min(), widths.max())
+    c_range = c_range if given is None else given
     rounds = max(1, len(frame) if arguments.event is None else frame[arguments.event].n_unique())
     if arguments.group is not None:
         rounds = max(1, rounds // max(1, frame[arguments.group[0]].n_unique()))
@@ -178,21 +179,41 @@ class _Progress:
         return report
 
 
+_FIELDS = (
+    "rows",
+    "missing",
+    "rounds",
+    "max_stake",
+    "turnover",
+    "total_loss",
+    "mean_loss",
+    "mean_c",
+    "negative_c",
+    "premium",
+    "mean_premium",
+    "peak_loss",
+    "peak_at",
+    "drawdown",
+    "drawdown_from",
+    "drawdown_to",
+    "capital",
+    "capital_used",
+    "refused",
+    "refused_stake",
+    "wanted_stake",
+)
+
+
 def _print_json(results: dict[str, mw.BacktestResult]) -> None:
-    fields = (
-        "rows",
-        "missing",
-        "rounds",
-        "max_stake",
-        "turnover",
-        "total_loss",
-        "mean_loss",
-        "mean_c",
-        "negative_c",
-    )
     found: dict[str, Any] = {}
     for name, result in results.items():
-        found[name] = {f: getattr(result, f) for f in fields}
+        found[name] = {f: getattr(result, f) for f in _FIELDS}
+        found[name]["bound"] = None if result.certificate is None else result.certificate.bound
+        found[name]["certificate"] = str(result.certificate)
+        if result.peak_time is not None:
+            found[name]["peak_time"] = str(result.peak_time)
+        if result.drawdown_times is not None:
+            found[name]["drawdown_times"] = [str(time) for time in result.drawdown_times]
         if result.groups:
             found[name]["groups"] = {str(group): g._asdict() for group, g in result.groups.items()}
     print_json(found)
@@ -231,7 +252,8 @@ def _print_table(results: dict[str, mw.BacktestResult], cap: float | None) -> No
     from rich.table import Table
 
     any_ = next(iter(results.values()))
-    hindsight = " (the largest in the log; set --max-stake to choose one)" if cap is None else ""
+    chosen = "the largest in the log" if any_.wanted_stake is None else "money is in caps"
+    hindsight = f" ({chosen}; set --max-stake to choose one)" if cap is None else ""
     console = Console()
     console.print(
         f"{any_.rows:,} rows, {any_.missing:,} left out for missing numbers; {any_.rounds:,} forecasts, "
@@ -254,7 +276,37 @@ def _print_table(results: dict[str, mw.BacktestResult], cap: float | None) -> No
         )
         table.add_row(name, *row)
     console.print(table)
+    _print_risks(results, console)
     console.print(
-        "Losses are those of the forecaster; below zero it won. c < 0: the share of forecasts.",
+        "Losses are those of the forecaster; below zero it won. c < 0: the share of forecasts. After, from, "
+        "to: so many settled forecasts. Bound: what could be lost at worst, whoever bets.",
         highlight=False,
     )
+
+
+def _print_risks(results: dict[str, mw.BacktestResult], console: Any) -> None:
+    """Print the worst moments of each run, what was certified, and what was refused."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("correction", no_wrap=True)
+    capital = next(iter(results.values())).capital
+    used = [] if capital is None else ["used"]
+    for column in ("peak loss", "after", "worst rise", "from", "to", "bound", *used):
+        table.add_column(column, justify="right")
+    for name, r in results.items():
+        bound = None if r.certificate is None else r.certificate.bound
+        row = [f"{r.peak_loss:,.5g}", f"{r.peak_at:,}", f"{r.drawdown:,.5g}"]
+        row += [f"{r.drawdown_from:,}", f"{r.drawdown_to:,}", "none" if bound is None else f"{bound:,.5g}"]
+        table.add_row(name, *row, *([] if capital is None else [f"{r.capital_used:.1%}"]))
+    console.print(table)
+    if capital is not None:
+        console.print(f"used: the peak loss as a share of the capital, {capital:,.6g}", highlight=False)
+    for name, r in results.items():
+        if r.certificate is not None and r.certificate.bound is None:
+            console.print(escape(f"{name}: {r.certificate}"), highlight=False)
+        if r.refused:
+            refused = f"{name}: {r.refused:,} stakes were refused, {r.refused_stake:,.6g} in all"
+            console.print(refused, highlight=False)

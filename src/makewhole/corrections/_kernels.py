@@ -365,7 +365,7 @@ def make_replay(
         mu_hat, c_hat, outcome, net, gross = columns
         c_out, lam_out, total_out, mu_out, loss_out = out  # the last two are empty if not wanted
         traced = len(mu_out) > 0
-        total, low, c_sum, negative = totals[0], totals[1], totals[2], totals[3]
+        total, low, c_sum, negative, fair = totals[0], totals[1], totals[2], totals[3], totals[4]
         for t in range(len(mu_hat)):
             inner = inner_propose(inner_values, inner_marks)
             proposal = propose(values, marks)
@@ -381,6 +381,7 @@ def make_replay(
             c_out[t], lam_out[t], total_out[t] = c, lam, total + low
             c_sum += c
             negative += 1.0 if c < 0.0 else 0.0
+            fair += net[t] * (outcome[t] - mu_hat[t])  # what is lost at the model's own odds
             if traced:
                 mu_out[t], loss_out[t] = mu, loss
             if weight > 0.0:
@@ -388,7 +389,7 @@ def make_replay(
                 own = target + origin - c_hat[t]
                 inner_observe(inner_values, inner_marks, inner, own, weight, loss, 0.0)
         totals[0], totals[1] = add_exactly(total, low, 0.0)
-        totals[2], totals[3] = c_sum, negative
+        totals[2], totals[3], totals[4] = c_sum, negative, fair
 
     return replay
 

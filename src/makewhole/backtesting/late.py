@@ -1,0 +1,161 @@
+"""A backtest whose outcomes come late, or whose stakes depend on what is published, in the compiled loop."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from makewhole.agents import Customers
+from makewhole.arguments import Floats
+from makewhole.backtesting._late_loop import compiled_late_replay
+from makewhole.backtesting.log import Chunk, Columns, Log
+from makewhole.backtesting.run import Run
+from makewhole.corrections import BookCorrection
+from makewhole.corrections._kernels import Rules
+from makewhole.insured.book import Exposure
+from makewhole.jit import call
+
+_NOBODY = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+# So many forecasts can be open before the slots are first made anew.
+_FEW = 1024
+
+
+class LateOut(NamedTuple):
+    """What the loop writes: of every forecast the first five, of every settlement the others."""
+
+    c: Floats
+    lam: Floats
+    mu: Floats
+    loss: Floats
+    stake: Floats
+    total: Floats
+    settled_lam: Floats
+    settled_row: Any
+
+
+class Slots(NamedTuple):
+    """Open forecasts, as `_late_loop.py` explains."""
+
+    kept: Floats
+    ids: Any
+    free: Any
+    counts: Any
+
+
+def new_slots(count: int) -> Slots:
+    """Return so many free slots."""
+    whole = functools.partial(np.zeros, dtype=np.int64)
+    return Slots(np.zeros((count, 7)), whole((count, 5)), np.arange(count), whole(2))
+
+
+def more_slots(slots: Slots, count: int) -> Slots:
+    """Return the same open forecasts in so many slots."""
+    wider = new_slots(count)
+    for old, new in zip(slots, wider, strict=True):
+        new[: len(old)] = old
+    return wider
+
+
+def stable_order(keys: Any) -> Any:
+    """Return the places of these whole numbers in sorted order, those of equal ones as they are.
+
+    Where they fit, number and place are sorted as one number: that is several times as fast as `argsort`.
+    """
+    if bool(np.all(keys[1:] >= keys[:-1])):
+        return np.arange(len(keys))
+    bits = len(keys).bit_length()
+    low, high = int(keys.min()), int(keys.max())
+    if high - low >= 1 << (62 - bits):
+        return np.argsort(keys, kind="stable")
+    packed = ((keys - low) << bits) | np.arange(len(keys))
+    packed.sort()
+    return packed & ((1 << bits) - 1)
+
+
+class LateRun(Run):
+    """A backtest in which forecasts stay open until their outcome is known.
+
+    `customers` decide on their stakes when a forecast is published. Where the log has no times, each outcome
+    is known before the next forecast.
+    """
+
+    def __init__(
+        self,
+        correction: BookCorrection,
+        cap: float,
+        rules: Rules,
+        log: Log,
+        *,
+        trace: bool,
+        customers: Customers | None = None,
+    ) -> None:
+        super().__init__(correction, cap, rules, log, trace=trace)
+        self.people = None if customers is None else customers.begin(cap)
+        # As in `Run`; then what open forecasts could lose staked in full, the most of that while several were
+        # open, and what customers would stake at c = 0.
+        self.totals = np.zeros(8)
+        self.slots = new_slots(_FEW)
+        self.waiting = (np.zeros(0, np.int64), np.zeros(0, np.int64))  # when known and slot, in this order
+        player = self.players[0]
+        kernels: Any = correction.kernels
+        inner = None if player.over is None else player.over.kernels
+        self._replay = functools.partial(call, compiled_late_replay(*kernels, inner))
+        if trace and customers is not None and self.sums.trace is not None:
+            self.sums.trace["stake"] = np.full(log.rows, np.nan)
+
+    def step(self, chunk: Chunk) -> None:
+        """Replay a chunk: make its forecasts, and settle what is due before each of them."""
+        columns = chunk.columns
+        size = len(columns.mu_hat)
+        first = self.sums.rounds
+        order = np.arange(first, first + size)
+        time, known = (order, order) if chunk.times is None else chunk.times
+        people = _NOBODY if self.people is None else self.people.draw(size, chunk.view)
+        out = self._go_on(columns, (time, known, chunk.first_rows()), people, last=False)
+        self.log.enlarge_chunks(len(self.waiting[0]))  # each chunk sorts all that are open
+        gross = columns.gross if self.people is None else np.abs(out.stake)
+        self.totals[2] += out.c.sum()
+        self.totals[3] += np.count_nonzero(out.c < 0)
+        self.totals[4] += (out.stake * (columns.outcome - columns.mu_hat)).sum()
+        self.add_up(chunk, gross, out)
+        if self.sums.trace is not None and "stake" in self.sums.trace:
+            self.sums.trace["stake"][chunk.rows] = out.stake
+
+    def _go_on(self, columns: Columns, times: Any, people: Any, *, last: bool) -> LateOut:
+        size, opened = len(columns.mu_hat), len(self.waiting[0])
+        if opened + size > len(self.slots.free):
+            self.slots = more_slots(self.slots, 2 * (opened + size))
+        time, known, rows = times
+        known = np.concatenate([self.waiting[0], known])
+        who = stable_order(known)
+        known = known[who]
+        slot_of = np.concatenate([self.waiting[1], np.empty(size, np.int64)])
+        made = [np.empty(size) for _ in range(5)]
+        ended = [np.empty(opened + size), np.empty(opened + size), np.empty(opened + size, np.int64)]
+        out = LateOut(*made, *ended)
+        book = (*self.slots, known, who, slot_of)
+        settings, memory = (self.rules, self.cap, last), self.players[0].memory
+        done = self._replay(memory, book, columns, (time, rows), people, settings, self.totals, tuple(out))
+        self.waiting = (known[done:], slot_of[who[done:]])
+        self.sums.path.extend(out.total[:done], out.settled_lam[:done], lambda at: int(out.settled_row[at]))
+        return out
+
+    def finish(self) -> None:
+        """Settle what is still open, and let the correction take over what the loop has learned."""
+        nothing, none = np.zeros(0), np.zeros(0, np.int64)
+        columns = Columns(nothing, nothing, nothing, nothing, nothing)
+        self._go_on(columns, (none, none, none), _NOBODY, last=True)
+        super().finish()
+
+    @property
+    def exposure(self) -> Exposure:
+        """What was open at once, for the certificate."""
+        zero, late = (0.0,), (float(self.totals[6]),)
+        return Exposure(int(self.slots.counts[1]), zero, zero, zero, late, zero)
+
+    @property
+    def wanted_stake(self) -> float | None:
+        """What the customers would have staked at c = 0; None without customers."""
+        return None if self.people is None else float(self.totals[7])

@@ -1,0 +1,236 @@
+"""A backtest that drives a real `InsuredForecaster`, bet by bet: slower, and right by construction."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from makewhole import frames
+from makewhole.agents import Customers
+from makewhole.backtesting._late_loop import would_stake
+from makewhole.backtesting.log import Log
+from makewhole.backtesting.result import BacktestResult
+from makewhole.backtesting.run import Sums
+from makewhole.corrections._kernels import add_exactly
+from makewhole.decisions import Forecast
+from makewhole.insured.forecaster import InsuredForecaster
+from makewhole.insured.refusals import StakeRefused
+
+# Progress is reported after so many bets.
+_REPORT = 1000
+
+
+class Question(NamedTuple):
+    """What a forecast is about: what the model says, what happened, and when its outcome was known.
+
+    `row` is its first row in the log.
+    """
+
+    mu: Any
+    c_hat: float | None
+    outcome: int
+    groups: tuple[Any, ...]
+    known: int
+    row: int
+    customer: tuple[int, float, float] | None
+
+
+class Placed(NamedTuple):
+    """A stake of the log: on which forecast, how much, and in which row."""
+
+    forecast: int
+    stake: Any
+    row: int
+
+
+class Open(NamedTuple):
+    """An open forecast: as published, the λ that it was made with, and the bets that were taken."""
+
+    question: Question
+    forecast: Forecast
+    lams: list[float]
+    bets: list[Placed]
+
+
+class LiveRun:
+    """Replays a log through a forecaster, in order of time."""
+
+    def __init__(
+        self,
+        log: Log,
+        forecaster: InsuredForecaster,
+        *,
+        trace: bool,
+        customers: Customers | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.log, self.forecaster, self.progress = log, forecaster, progress
+        self.late = log.clock is not None and log.clock.known is not None
+        self.people = None if customers is None else customers.begin(forecaster.max_stake)
+        self.places = {name: k for k, name in enumerate(log.group_names)}
+        self.sums = Sums(log, self._trace_names() if trace else ())
+        self.questions: list[Question] = []
+        self.open: dict[int, Open] = {}
+        self.due: list[tuple[int, int]] = []  # (when known, number) of open forecasts: a heap
+        self.total, self.low = 0.0, 0.0
+        self.fair = 0.0  # what would have been lost at the model's own odds
+        self.settled: list[tuple[float, float, int]] = []  # after each settlement: total loss, λ, row
+        self.c_sum, self.negative, self.wanted = 0.0, 0, 0.0
+        self.refused, self.refused_stake = 0, 0.0
+
+    def _trace_names(self) -> tuple[str, ...]:
+        each, K = ("mu", "c", "lam"), self.forecaster.classes
+        shown = each if K is None else [f"{name}[{k}]" for name in each for k in range(K)]
+        return (*shown, "payment", *(["stake"] if self.people is not None else []))
+
+    def run(self) -> BacktestResult:
+        """Replay the whole log, and return the result."""
+        bets = self._read()
+        for done, bet in enumerate(bets, 1):
+            if self.late:
+                self._settle(until=self._time(bet))
+            elif bet.forecast not in self.open:
+                self._settle()
+            if bet.forecast not in self.open:
+                self._publish(bet.forecast)
+            self._take(bet)
+            if self.progress is not None and (done % _REPORT == 0 or done == len(bets)):
+                self.progress(done if done < len(bets) else self.log.rows, self.log.rows)
+        self._settle()
+        if self.settled:
+            total, lam, rows = zip(*self.settled, strict=True)
+            self.sums.path.extend(np.array(total), np.array(lam), lambda at: rows[at])
+        return self._result()
+
+    def _time(self, bet: Placed) -> int:
+        return int(self.log.clock.time[bet.row])  # type: ignore[union-attr]  # asked for late outcomes only
+
+    def _read(self) -> list[Placed]:
+        """Read the log into questions and bets; returns the bets in order of time."""
+        bets: list[Placed] = []
+        names = self.log.group_names
+        for chunk in self.log.chunks(self.forecaster.max_stake):
+            mu, width, outcome = (column.tolist() for column in chunk.columns[:3])
+            first, count = len(self.questions), len(outcome)
+            known = range(first, first + count) if chunk.times is None else chunk.times[1].tolist()
+            rows = chunk.first_rows().tolist()
+            people: Any = [None] * count
+            if self.people is not None:
+                drawn = self.people.draw(count, chunk.view)
+                people = list(zip(*(column.tolist() for column in drawn), strict=True))
+            for k in range(count):
+                groups = () if chunk.groups is None else tuple(names[g] for g in chunk.groups[k])
+                c_hat = None if self.log.names["c_hat"] is None else width[k]
+                said = (mu[k], c_hat, int(outcome[k]), groups)
+                self.questions.append(Question(*said, known[k], rows[k], people[k]))
+            which = range(count) if chunk.forecast is None else chunk.forecast.tolist()
+            all_rows = np.arange(self.log.rows)[chunk.rows].tolist()
+            stakes = zip(which, chunk.stake.tolist(), all_rows, strict=True)
+            bets += [Placed(first + forecast, b, row) for forecast, b, row in stakes]
+        return sorted(bets, key=self._time) if self.late else bets
+
+    def _publish(self, number: int) -> None:
+        question, f = self.questions[number], self.forecaster
+        groups = list(question.groups) or None
+        opening = f.plan_forecast(mu=question.mu, c_hat=question.c_hat, groups=groups)
+        f.apply(opening)
+        forecast = opening.forecast
+        lines = opening.patch["open", forecast.id].lines
+        self.open[number] = Open(question, forecast, [line.proposal.lam for line in lines], [])
+        heapq.heappush(self.due, (question.known, number))
+        c = _mean(forecast.c)
+        self.sums.rounds += 1
+        self.c_sum += c
+        self.negative += c < 0
+        for name in question.groups:
+            self.sums.by_group[[0, 3], self.places[name]] += 1.0, c
+
+    def _take(self, bet: Placed) -> None:
+        """Place a bet. If the forecaster refuses it, count it and go on."""
+        open_ = self.open[bet.forecast]
+        question, forecast = open_.question, open_.forecast
+        if question.customer is not None:
+            y, sided = float(question.outcome), forecast.one_sided
+            self.wanted += abs(would_stake(*question.customer, question.mu, 0.0, y, sided))
+            mu, c = float(forecast.mu), float(forecast.c)
+            bet = bet._replace(stake=would_stake(*question.customer, mu, c, y, sided))
+        try:
+            self.forecaster.stake(forecast, bet.stake)
+        except StakeRefused:
+            self.refused += 1
+            self.refused_stake += _size(bet.stake)
+            self._keep(open_, bet._replace(stake=np.zeros_like(bet.stake)), 0.0)
+            return
+        open_.bets.append(bet)
+
+    def _settle(self, until: int | None = None) -> None:
+        """Settle what was known by `until`, or all that is open: by when it was known, then by number."""
+        while self.due and (until is None or self.due[0][0] <= until):
+            open_ = self.open.pop(heapq.heappop(self.due)[1])
+            question, turnover = open_.question, 0.0
+            payments = self.forecaster.settle(open_.forecast, question.outcome)
+            for bet, paid in zip(open_.bets, payments, strict=True):
+                turnover += _size(bet.stake)
+                self.total, self.low = add_exactly(self.total, self.low, paid)
+                self.fair += _at_fair_odds(bet.stake, question)
+                self._keep(open_, bet, paid)
+            self.sums.turnover += turnover
+            for name in question.groups:
+                self.sums.by_group[1:3, self.places[name]] += turnover, sum(payments)
+            self.settled.append((self.total + self.low, _mean(open_.lams), question.row))
+
+    def _keep(self, open_: Open, bet: Placed, paid: float) -> None:
+        """Write a row of the trace."""
+        trace, K = self.sums.trace, self.forecaster.classes
+        if trace is None:
+            return
+        trace["payment"][bet.row] = paid
+        if "stake" in trace:
+            trace["stake"][bet.row] = bet.stake
+        shown = {"mu": open_.forecast.mu, "c": open_.forecast.c, "lam": open_.lams}
+        for name, values in shown.items():
+            for k, value in enumerate(np.atleast_1d(values)):
+                trace[name if K is None else f"{name}[{k}]"][bet.row] = value
+
+    def _result(self) -> BacktestResult:
+        f, rounds = self.forecaster, self.sums.rounds
+        corrections = tuple(f.corrections)
+        return self.sums.result(
+            correction=corrections[0],
+            corrections=corrections,
+            max_stake=f.max_stake,
+            total_loss=f.statement().total_loss,
+            premium=self.fair - self.total,
+            negative_c=self.negative,
+            mean_c=self.c_sum / rounds if rounds else 0.0,
+            certificate=f.certificate(),
+            capital=f.capital,
+            refused=self.refused,
+            refused_stake=self.refused_stake,
+            wanted_stake=None if self.people is None else self.wanted,
+            backend=frames.backend_of(self.log.frame),
+        )
+
+
+# Binary numbers are plain floats: NumPy would take as long for one of them as the forecaster for a bet.
+
+
+def _size(stake: Any) -> float:
+    return abs(stake) if type(stake) is float else float(np.abs(stake).sum())
+
+
+def _mean(values: Any) -> float:
+    if type(values) is float:
+        return values
+    return values[0] if len(values) == 1 else float(np.mean(values))
+
+
+def _at_fair_odds(stake: Any, question: Question) -> float:
+    """Return what a stake wins if it costs what the model says."""
+    if type(stake) is float:
+        return stake * (question.outcome - float(question.mu))
+    happened = np.arange(len(stake)) == question.outcome
+    return float((np.asarray(stake) * (happened - np.asarray(question.mu))).sum())

@@ -1,0 +1,184 @@
+"""A backtest while it runs: the corrections in the compiled loop, and the sums that the result is made of."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from makewhole.arguments import Floats
+from makewhole.backtesting.log import CHUNK, Chunk, Columns, Log
+from makewhole.backtesting.path import Path, Point
+from makewhole.backtesting.player import Player
+from makewhole.backtesting.result import BacktestResult, Curve, GroupResult
+from makewhole.corrections import BookCorrection, Certificate
+from makewhole.corrections._kernels import Rules, add_exactly
+from makewhole.insured.book import Exposure, no_exposure
+
+
+class Out(NamedTuple):
+    """What the loop writes for every forecast; the last two are empty if not asked for."""
+
+    c: Floats
+    lam: Floats
+    total: Floats
+    mu: Floats
+    loss: Floats
+
+
+class Sums:
+    """What every way to run a backtest adds up: counts, money, groups, the path and the trace."""
+
+    def __init__(self, log: Any, names: tuple[str, ...] = ()) -> None:
+        self.log = log
+        self.rounds, self.turnover = 0, 0.0
+        self.by_group = np.zeros((4, len(log.group_names)))  # rounds, turnover, loss, c
+        self.path = Path(log.rounds)
+        self.trace = {name: np.full(log.rows, np.nan) for name in names} if names else None
+
+    def result(self, **found: Any) -> BacktestResult:
+        """Return the result; `found` are its further fields."""
+        log, path = self.log, self.path
+        settled, total, lam = path.curve()
+        return BacktestResult(
+            rows=log.rows,
+            missing=log.missing,
+            rounds=self.rounds,
+            turnover=self.turnover,
+            curve=Curve(settled, total, total / np.maximum(settled, 1), lam),
+            trace=self.trace,
+            groups={
+                name: GroupResult(int(n), float(turned), float(lost), float(c / n) if n else 0.0)
+                for name, n, turned, lost, c in zip(log.group_names, *self.by_group, strict=True)
+            },
+            peak_loss=path.peak.total,
+            peak_at=path.peak.settled,
+            peak_time=self._time(path.peak),
+            drawdown=path.drawdown,
+            drawdown_from=path.trough.settled,
+            drawdown_to=path.crest.settled,
+            drawdown_times=(self._time(path.trough), self._time(path.crest)) if log.clock else None,
+            **found,
+        )
+
+    def _time(self, point: Point) -> Any:
+        """When it was: the time at which the last outcome was known, or its forecast was made."""
+        if self.log.clock is None or point.row is None:
+            return None
+        value = self.log.frame["time" if self.log.clock.known is None else "known"][point.row]
+        return value.item() if isinstance(value, np.generic) else value
+
+
+class Run:
+    """A backtest in which each outcome is known before the next forecast."""
+
+    def __init__(
+        self, correction: BookCorrection, cap: float, rules: Rules, log: Log, *, trace: bool
+    ) -> None:
+        self.correction, self.cap, self.rules, self.log = correction, cap, rules, log
+        names = tuple(log.group_names)
+        self.apart, self.overlapping = correction.apart, bool(names) and not correction.apart
+        self.places = correction.begin(names)
+        self.players = [Player(one) for one in correction.split(names)]
+        # The loss, what rounding cut off from it, the sum of c, how many c < 0, the loss at the model's odds.
+        self.totals = np.zeros(5)
+        self.traced = trace or bool(names)
+        self.out = Out(*(np.empty(CHUNK) for _ in Out._fields))
+        self.sums = Sums(log, ("mu", "c", "lam", "payment") if trace else ())
+
+    def step(self, chunk: Chunk) -> None:
+        """Replay a chunk."""
+        size = len(chunk.columns.mu_hat)
+        if size > len(self.out.c):
+            self.out = Out(*(np.empty(size) for _ in Out._fields))
+        out = Out(*(column[: size if k < 3 or self.traced else 0] for k, column in enumerate(self.out)))
+        if self.apart:
+            self._step_apart(chunk, out)
+        else:
+            if self.overlapping:
+                self._turn_to_members(chunk.groups)
+            self.players[0].replay(chunk.columns, self.rules, self.cap, self.totals, out)
+        if size:
+            self.sums.path.extend(out.total, out.lam, chunk.first_row)
+            self.add_up(chunk, chunk.columns.gross, out)
+
+    def add_up(self, chunk: Chunk, gross: Floats, out: Any) -> None:
+        """Add a chunk to the sums, and keep its trace."""
+        sums = self.sums
+        sums.rounds += len(gross)
+        sums.turnover += float(gross.sum())
+        for codes in [] if chunk.groups is None else chunk.groups.T:
+            for row, what in enumerate((np.ones(len(gross)), gross, out.loss, out.c)):
+                sums.by_group[row] += np.bincount(codes, what, minlength=sums.by_group.shape[1])
+        if sums.trace is not None:
+            self._keep(sums.trace, chunk, out)
+
+    def _step_apart(self, chunk: Chunk, out: Out) -> None:
+        """Replay each group's forecasts through its own correction, then restore the order."""
+        codes = chunk.groups[:, 0]
+        order = np.argsort(codes, kind="stable")
+        columns = Columns(*(column[order] for column in chunk.columns))
+        done = Out(*(np.empty(len(order)) for _ in out))
+        before = self.totals[:1].copy()
+        ends = np.flatnonzero(np.diff(codes[order], append=-1)) + 1
+        for start, stop in zip([0, *ends], ends, strict=False):
+            player, part = self.players[codes[order[start]]], slice(start, stop)
+            there = Out(*(column[part] for column in done))
+            own = np.zeros(5)
+            player.replay(Columns(*(c[part] for c in columns)), self.rules, self.cap, own, there)
+            self.totals[2:] += own[2:]
+            for loss in own[:2].tolist():
+                self.totals[:2] = add_exactly(float(self.totals[0]), float(self.totals[1]), loss)
+        for column, sorted_ in zip(out, done, strict=True):
+            column[order] = sorted_
+        out.total[:] = np.cumsum(np.concatenate([before, out.loss]))[1:]
+
+    def _turn_to_members(self, groups: Any) -> None:
+        """Set the weights that the next forecasts add up: the one for all, and those of their groups."""
+        rows, columns = groups.shape
+        members = np.concatenate([np.ones((rows, 1), np.int64), self.places[groups]], axis=1)
+        marks = np.concatenate([[2, columns + 1], members.ravel()])
+        self.players[0].memory = (self.players[0].memory[0], marks, *self.players[0].memory[2:])
+
+    def _keep(self, trace: dict[str, Floats], chunk: Chunk, out: Any) -> None:
+        which = slice(None) if chunk.forecast is None else chunk.forecast
+        mu, c = out.mu[which], out.c[which]
+        trace["mu"][chunk.rows], trace["c"][chunk.rows] = mu, c
+        trace["lam"][chunk.rows] = out.lam[which]
+        if chunk.forecast is None:
+            trace["payment"][chunk.rows] = out.loss
+        else:
+            b, y = chunk.stake, chunk.columns.outcome[which]
+            trace["payment"][chunk.rows] = b * (y - mu) - np.abs(b) * c
+
+    @property
+    def exposure(self) -> Exposure:
+        """What was open at once: never more than one forecast."""
+        return no_exposure(1)
+
+    @property
+    def wanted_stake(self) -> float | None:
+        """What customers would have staked at c = 0; None without customers."""
+        return None
+
+    def finish(self) -> None:
+        """Let the corrections take over what the loop has learned."""
+        for player in self.players:
+            player.finish()
+
+    def result(self, certificate: Certificate, backend: str | None) -> BacktestResult:
+        """Return the result."""
+        learned = self.correction.rebuilt(self.correction.memories(), {})
+        rounds = self.sums.rounds
+        return self.sums.result(
+            correction=learned,
+            corrections=(learned,),
+            max_stake=self.cap,
+            total_loss=float(self.totals[0] + self.totals[1]),
+            premium=float(self.totals[4] - self.totals[0]),
+            negative_c=int(self.totals[3]),
+            mean_c=float(self.totals[2]) / rounds if rounds else 0.0,
+            certificate=certificate,
+            wanted_stake=self.wanted_stake,
+            backend=backend,
+        )

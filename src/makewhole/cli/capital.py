@@ -1,0 +1,93 @@
+"""`makewhole capital`: try many capitals on a log, and print which would have been enough."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import makewhole as mw
+from makewhole.backtesting.capital import NO_PROMISE
+from makewhole.cli.files import need
+from makewhole.cli.logs import add_columns, add_customers, check_figure, read_log
+from makewhole.cli.printing import print_json
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "capital",
+        help="how much capital does it take to stand behind these forecasts?",
+        description="Replay a file of forecasts with reserves of many sizes. Little capital makes bets dear, "
+        "much makes them cheap: what would each have cost those who bet, and which is the smallest that "
+        "sufficed? Without stakes and customers, everybody is a hedger.",
+        epilog="It is a backtest on these data and customers, and no promise about others.",
+    )
+    add = parser.add_argument
+    add_columns(add)
+    add_customers(add)
+    add("--max-stake", type=float, help="cap: the largest stake on a forecast (default: 1, or the log's)")
+    add("--premium", type=float, default=0.02, help="what bets may cost per unit staked (default 0.02)")
+    add("--placed", type=float, default=0.5, help="least share of stakes to be placed (default 0.5)")
+    add("--capitals", help="capitals to try, such as 100,1000 (default: 1, 2, 5, ... 5000 caps)")
+    add("--seed", type=int, default=0, help="seed of the customers, who are drawn at random (default 0)")
+    add("--figure", type=Path, help="write premium against capital to this .png, .svg or .pdf")
+    add("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Try many capitals on a log, and print what each would have cost."""
+    check_figure(arguments.figure)
+    if not arguments.json:
+        need("rich")
+    capitals = None if arguments.capitals is None else _numbers(arguments.capitals)
+    read = read_log(arguments, [], None)
+    customers = read.customers
+    if customers is None and arguments.stake is None:
+        customers = mw.agents.Customers(seed=arguments.seed)
+    with read.table.readable():
+        report = mw.find_capital(
+            read.frame,
+            customers=customers,
+            max_stake=arguments.max_stake,
+            premium=arguments.premium,
+            placed=arguments.placed,
+            capitals=capitals,
+            **read.columns,
+        )
+    if arguments.figure is not None:
+        mw.plots.CapitalDisplay.from_report(report).figure_.savefig(arguments.figure, dpi=150)
+    if arguments.json:
+        points = [point._asdict() | {"sufficed": report.suffices(point)} for point in report.points]
+        asked = {"premium": report.premium, "placed": report.placed, "max_stake": report.max_stake}
+        print_json({"smallest": report.smallest, **asked, "points": points, "note": NO_PROMISE})
+        return
+    _print_table(report)
+    if arguments.figure is not None:
+        print(f"wrote {arguments.figure}")
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--capitals must be numbers, such as 100,1000; got {text!r}") from None
+
+
+def _print_table(report: mw.CapitalReport) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console, table = Console(), Table(box=box.SIMPLE_HEAD)
+    head, rows = report.table()
+    for name in head:
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(*row)
+    who = "the stakes of the file" if report.customers is None else repr(report.customers)
+    console.print(f"{who}; cap {report.max_stake:,.6g}", highlight=False, markup=False)
+    console.print(table)
+    console.print(report.verdict(), highlight=False)
+    console.print(NO_PROMISE, highlight=False)

@@ -1,0 +1,109 @@
+"""The search for a capital: each point is a backtest of its own, and the smallest is the smallest."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import makewhole as mw
+from makewhole.agents import Customers
+from makewhole.backtesting.capital import NO_PROMISE
+
+
+def forecasts(rows: int, seed: int = 0) -> pd.DataFrame:
+    draw = np.random.default_rng(seed)
+    mu, time = draw.uniform(0.05, 0.95, rows), np.arange(rows)
+    y = (draw.random(rows) < mu).astype(int)
+    return pd.DataFrame({"mu": mu, "y": y, "t": time, "k": time + 5, "b": draw.normal(size=rows)})
+
+
+def test_every_point_is_what_a_forecaster_with_that_capital_does() -> None:
+    log = forecasts(400)
+    customers = Customers(clairvoyant=0.05, seed=1)
+    capitals = [2.0, 8.0]
+    report = mw.find_capital(log, customers=customers, capitals=capitals, time="t", known="k")
+    kinds, amounts, _ = customers.begin(1.0).draw(400)
+    for capital, point in zip(capitals, report.points, strict=True):
+        f = mw.InsuredForecaster(None, mw.Reserve.for_capital(capital, 1.0), mode="sound", max_stake=1.0)
+        lost, paid, staked, c_sum, quotes = [0.0], 0.0, 0.0, 0.0, dict[int, Any]()
+        for row in range(400 + 6):
+            if row - 5 in quotes:
+                f.settle(quotes.pop(row - 5), int(log["y"][row - 5]))
+                lost.append(f.statement().total_loss)
+            if row >= 400:
+                continue
+            q = quotes[row] = f.forecast(mu=float(log["mu"][row]))
+            hedge = float(amounts[row]) if q.mu + q.c < 1 else 0.0
+            edge = log["y"][row] - q.mu
+            b = hedge if kinds[row] == 0 else float(np.sign(edge)) * (abs(edge) > q.c)
+            f.stake(q, b)
+            staked, c_sum = staked + abs(b), c_sum + q.c
+            paid += abs(b) * q.c + b * (q.mu - log["mu"][row])
+        assert point.capital == capital
+        assert point.certified == f.certificate().bound
+        assert point.peak_loss == max(lost)
+        assert point.profit == -f.statement().total_loss
+        assert point.premium == pytest.approx(paid / staked)
+        assert point.mean_c == pytest.approx(c_sum / 400)
+        assert 0 < point.placed <= 1
+
+
+def test_the_smallest_that_sufficed_is_named() -> None:
+    report = mw.find_capital(forecasts(20_000), premium=0.01)
+    enough = [p for p in report.points if p.premium <= 0.01 and p.peak_loss <= p.capital and p.placed >= 0.5]
+    assert 0 < len(enough) < len(report.points)
+    assert report.smallest == enough[0].capital
+    assert len(report.points) == 12
+    assert (report.points[0].capital, report.points[-1].capital) == (1.0, 5000.0)
+    assert f"is {report.smallest:g}, {report.smallest:g} caps" in str(report)
+    assert NO_PROMISE in str(report)
+    assert NO_PROMISE in report._repr_html_()
+    frame = report.to_frame("pandas")
+    assert frame["premium"].tolist() == [p.premium for p in report.points]
+
+
+def test_a_closed_book_does_not_suffice_however_cheap_the_bets_that_got_through() -> None:
+    log = forecasts(5000)
+    report = mw.find_capital(log, customers=Customers(clairvoyant=1.0), capitals=[1.0, 2.0], premium=1.0)
+    assert report.smallest is None
+    assert all(point.peak_loss <= point.capital for point in report.points)
+    assert "No capital up to 2 sufficed" in str(report)
+    lenient = mw.find_capital(
+        log, customers=Customers(clairvoyant=1.0), capitals=[1.0, 2.0], premium=1.0, placed=0.0
+    )
+    assert lenient.smallest == 1.0
+
+
+def test_a_log_with_stakes_needs_no_customers() -> None:
+    log = forecasts(2000)
+    report = mw.find_capital(log, stake="b", premium=0.05)
+    assert report.max_stake == log["b"].abs().max()
+    assert report.points[0].capital == report.max_stake
+    assert {point.placed for point in report.points} == {1.0}
+    assert report.customers is None
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (
+            dict(capitals=[0.5]),
+            ValueError,
+            r"capitals must be at least max_stake, 1, which one .* got 0.5: raise",
+        ),
+        (
+            dict(capitals=[50.0], max_stake=100.0),
+            ValueError,
+            "at least max_stake, 100, which",
+        ),
+        (dict(capitals=[]), ValueError, "capitals must name at least one capital"),
+        (dict(premium=0), ValueError, "premium must be one number above 0; got 0"),
+        (dict(placed=2), ValueError, r"placed must lie in \[0, 1\]; got 2"),
+        (dict(group="b"), TypeError, "unexpected argument: 'group'"),
+        (dict(stake="b", customers=Customers()), ValueError, "stake must not be given with customers"),
+    ],
+)
+def test_what_does_not_fit_is_named(options: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        mw.find_capital(forecasts(10), **options)

@@ -1,0 +1,297 @@
+"""Backtests with classes, capital and a cap on exposure: they drive a real forecaster."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import makewhole as mw
+from makewhole.agents import Customers
+
+K = 3
+
+
+def class_log(rows: int, seed: int = 0) -> pd.DataFrame:
+    draw = np.random.default_rng(seed)
+    p, b = draw.dirichlet([1.0] * K, rows), draw.normal(size=(rows, K))
+    log = pd.DataFrame(
+        np.hstack([p, b]), columns=[*(f"p{k}" for k in range(K)), *(f"b{k}" for k in range(K))]
+    )
+    time = np.arange(rows)
+    return log.assign(y=draw.integers(0, K, rows), time=time, known=time + draw.integers(0, 9, rows))
+
+
+CLASSES: dict[str, Any] = dict(mu=["p0", "p1", "p2"], stake=["b0", "b1", "b2"])
+
+
+@pytest.mark.parametrize("mode", ["exact", "sound"])
+def test_classes_are_the_forecasters(mode: Any) -> None:
+    log = class_log(200)
+    options: Any = dict(mode=mode, max_stake=9.0)
+    result = mw.backtest(log, **CLASSES, correction=mw.Reserve(0.1), trace=True, **options)
+    f = mw.InsuredForecaster(None, mw.Reserve(0.1), classes=K, c_range=(0.0, 0.0), **options)
+    paid: list[float] = []
+    cs: list[Any] = []
+    for row in log.to_dict("records"):
+        quote = f.forecast(mu=[row[f"p{k}"] for k in range(K)])
+        cs.append(quote.c)
+        paid += f.settle(quote, row["y"], stake=[row[f"b{k}"] for k in range(K)])
+    assert result.trace is not None
+    assert result.trace["payment"].tolist() == paid
+    assert [result.trace[f"c[{k}]"].tolist() for k in range(K)] == np.array(cs).T.tolist()
+    assert result.total_loss == f.statement().total_loss
+    assert result.certificate == f.certificate()
+    assert list(result.corrections) == f.corrections
+    assert result.turnover == pytest.approx(log[["b0", "b1", "b2"]].abs().to_numpy().sum())
+    running = np.cumsum(paid)
+    assert result.peak_loss == pytest.approx(max(0.0, running.max()))
+    happened = np.eye(K)[log["y"]]
+    fair = (log[["b0", "b1", "b2"]].to_numpy() * (happened - log[["p0", "p1", "p2"]].to_numpy())).sum()
+    assert result.premium == pytest.approx(fair - sum(paid))
+
+
+def test_late_classes_in_events_are_the_forecasters() -> None:
+    log = class_log(60).assign(e=np.repeat(np.arange(30), 2))
+    first = log.groupby("e").transform("first")
+    log = log.assign(**{name: first[name] for name in ("p0", "p1", "p2", "y")}, known=first["time"] + 7)
+    times: Any = dict(time="time", known="known", event="e")
+    result = mw.backtest(log, **CLASSES, **times, max_stake=9.0)
+    f = mw.InsuredForecaster(None, classes=K, max_stake=9.0, c_range=(0.0, 0.0))
+    quotes: dict[int, Any] = {}
+    for row in log.to_dict("records"):
+        for e in [e for e in quotes if log["known"][2 * e] <= row["time"]]:
+            f.settle(quotes.pop(e), int(log["y"][2 * e]))
+        if row["e"] not in quotes:
+            quotes[row["e"]] = f.forecast(mu=[row[f"p{k}"] for k in range(K)])
+        f.stake(quotes[row["e"]], [row[f"b{k}"] for k in range(K)])
+    for e, quote in quotes.items():
+        f.settle(quote, int(log["y"][2 * e]))
+    assert result.rounds == 30
+    assert result.total_loss == f.statement().total_loss
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "error", "message"),
+    [
+        ({"y": 3}, {}, ValueError, "outcome='y' must be a class index, one of 0 … 2; got 3.0 at row 0"),
+        ({"p0": 2.0}, {}, ValueError, r"mu\[0\]='p0' must lie in \[0, 1\]; got 2.0 at row 0"),
+        ({"p0": 0.0, "p1": 0.1}, {}, ValueError, "mu must add up to 1 over the classes; got .* at row 0"),
+        ({"b1": np.inf}, {}, ValueError, r"stake\[1\]='b1' must be finite; got inf at row 0"),
+        ({"b1": 8.0}, {"max_stake": 7.0}, ValueError, "max_stake must cover .* got 7.0 < 8.0 at row 0"),
+        ({}, {"stake": "b0"}, TypeError, "stake must be a list of the names of columns, one per class"),
+        ({}, {"stake": ["b0", "b1"]}, ValueError, "one column for each of at least 2 classes; got 3 and 2"),
+        ({}, {"mu": "p0"}, TypeError, "stake must be the name of a column, as mu is"),
+    ],
+)
+def test_classes_that_do_not_fit_are_named(
+    change: Any, options: Any, error: type[Exception], message: str
+) -> None:
+    log = class_log(9).assign(**change)
+    with pytest.raises(error, match=message):
+        mw.backtest(log, **(CLASSES | options))
+
+
+def winning_log(rows: int) -> pd.DataFrame:
+    """Whoever bets wins, whatever the price."""
+    draw = np.random.default_rng(0)
+    y = draw.integers(0, 2, rows)
+    return pd.DataFrame({"mu": draw.uniform(size=rows), "y": y, "stake": 2.0 * y - 1.0, "time": range(rows)})
+
+
+def test_capital_is_never_exceeded_and_the_result_says_how_much_was_used() -> None:
+    log = winning_log(400)
+    options: Any = dict(mode="sound", correction=mw.NoCorrection(), max_stake=1.0)
+    lost = mw.backtest(log, **options)
+    assert lost.peak_loss > 100
+    assert lost.capital is None
+    assert lost.capital_used is None
+    kept = mw.backtest(log, capital=5.0, **options)
+    assert kept.peak_loss == pytest.approx(5.0)
+    assert kept.capital_used == pytest.approx(1.0)
+    assert kept.peak_loss <= 5.0
+    assert kept.certificate is not None
+    assert kept.certificate.bound == 5.0
+    assert "5 (100.0% used)" in str(kept)
+    f = mw.InsuredForecaster(None, mw.NoCorrection(), capital=5.0, mode="sound", max_stake=1.0)
+    for mu, y, b in zip(log["mu"], log["y"], log["stake"], strict=True):
+        f.settle(f.forecast(mu=mu), y, stake=b)
+    assert kept.total_loss == f.statement().total_loss
+    with pytest.raises(ValueError, match="capital can be guarded in sound mode only"):
+        mw.backtest(log, capital=5.0)
+    with pytest.raises(ValueError, match="capital must be at least a millionth of max_stake"):
+        mw.backtest(log, capital=1e-9, **options)
+
+
+def test_stakes_beyond_the_cap_on_exposure_are_counted_and_left_out() -> None:
+    log = winning_log(50).assign(known=100)
+    options: Any = dict(time="time", known="known", correction=mw.NoCorrection(), max_stake=1.0)
+    result = mw.backtest(log, max_exposure=3.0, trace=True, **options)
+    f = mw.InsuredForecaster(None, mw.NoCorrection(), max_exposure=3.0, max_stake=1.0, c_range=(0.0, 0.0))
+    refused, quotes = 0, []
+    for mu, y, b in zip(log["mu"], log["y"], log["stake"], strict=True):
+        quotes.append((f.forecast(mu=mu), y))
+        try:
+            f.stake(quotes[-1][0], b)
+        except mw.StakeRefused:
+            refused += 1
+    for quote, y in quotes:
+        f.settle(quote, y)
+    assert result.refused == refused > 0
+    assert result.refused_stake == refused
+    assert result.turnover == 50 - refused
+    assert result.peak_loss <= 3.0
+    assert result.total_loss == f.statement().total_loss
+    assert f"{refused} stakes, {refused} in all" in str(result)
+
+
+def test_a_limit_that_never_binds_changes_nothing() -> None:
+    """The compiled loop and the forecaster, on the same log."""
+    draw = np.random.default_rng(1)
+    time = np.arange(300)
+    log = winning_log(300).assign(known=time + draw.integers(0, 20, 300), stake=draw.normal(size=300))
+    options: Any = dict(time="time", known="known", trace=True)
+    for correction in (mw.StandardRegret(0.5), mw.Reserve(0.05), mw.DeterministicSwap(7)):
+        one = mw.backtest(log, correction=correction, **options)
+        other = mw.backtest(log, correction=correction, max_exposure=1e9, **options)
+        assert one.trace is not None
+        assert other.trace is not None
+        for name, column in one.trace.items():
+            assert column.tolist() == other.trace[name].tolist(), name
+        assert (one.total_loss, one.peak_loss, one.peak_at) == (
+            other.total_loss,
+            other.peak_loss,
+            other.peak_at,
+        )
+        assert one.curve.lam.tolist() == other.curve.lam.tolist()
+        assert one.correction == other.correction
+
+
+# --- customers --------------------------------------------------------------------------------------------
+
+
+def forecasts(rows: int, seed: int = 0) -> pd.DataFrame:
+    draw = np.random.default_rng(seed)
+    mu, time = draw.uniform(size=rows), np.arange(rows)
+    view = np.clip(mu + draw.normal(0, 0.2, rows), 0, 1)
+    known = time + draw.integers(0, 20, rows)
+    return pd.DataFrame({"mu": mu, "y": draw.random(rows) < view, "q": view, "time": time, "known": known})
+
+
+MIXED: dict[str, Any] = dict(hedgers=0.5, informed=0.2, clairvoyant=0.2, view="q")
+
+
+@pytest.mark.parametrize("mode", ["exact", "sound"])
+@pytest.mark.parametrize("times", [{}, {"time": "time", "known": "known"}])
+@pytest.mark.parametrize("losses", [None, 3.0, lambda draw, count: draw.uniform(0, 20, count)])
+def test_customers_stake_the_same_compiled_and_not(losses: Any, times: Any, mode: Any) -> None:
+    log = forecasts(500)
+    customers = Customers(**MIXED, losses=losses, size=7.0, seed=3)
+    options: Any = dict(
+        customers=customers, mode=mode, max_stake=9.0, correction=mw.Reserve(0.02), trace=True
+    )
+    compiled = mw.backtest(log, **options, **times)
+    live = mw.backtest(log, max_exposure=1e9, **options, **times)
+    assert compiled.trace is not None
+    assert live.trace is not None
+    assert set(compiled.trace) == set(live.trace)
+    for name, column in compiled.trace.items():
+        assert column.tolist() == live.trace[name].tolist(), name
+    assert (compiled.total_loss, compiled.peak_loss) == (live.total_loss, live.peak_loss)
+    assert compiled.wanted_stake == pytest.approx(live.wanted_stake)
+    assert compiled.turnover == pytest.approx(live.turnover)
+    assert compiled.premium == pytest.approx(live.premium)
+
+
+def test_customers_do_what_their_manual_says() -> None:
+    """Every stake again, from what was published, by the words of the manual."""
+    log = forecasts(4000)
+    customers = Customers(**MIXED, size=7.0)
+    result = mw.backtest(log, customers=customers, max_stake=9.0, mode="sound", trace=True)
+    kinds, amounts, views = customers.begin(9.0).draw(4000, log["q"])
+    trace = result.trace or {}
+    wanted = 0.0
+    for row in range(4000):
+        mu, c, stake, y = (*(trace[name][row] for name in ("mu", "c", "stake")), float(log["y"][row]))
+        edge = {1: views[row], 2: y}.get(int(kinds[row]), mu) - mu
+        plain = {1: views[row], 2: y}.get(int(kinds[row]), 0.5) - log["mu"][row]
+        if kinds[row] == 0:
+            uninsured, insured = amounts[row], amounts[row] * (mu + c)
+            assert stake == (amounts[row] if insured < uninsured else 0.0)
+            wanted += amounts[row]
+        elif kinds[row] in (1, 2):
+            assert stake == (7.0 * np.sign(edge) if abs(edge) > c else 0.0)
+            wanted += 7.0 * (plain != 0)
+        else:
+            assert stake == 0.0
+    assert result.wanted_stake == pytest.approx(wanted)
+    shares = np.bincount(kinds, minlength=4) / 4000
+    spread = 4 * np.sqrt(0.25 / 4000)  # four standard deviations of a share
+    assert shares == pytest.approx([0.5, 0.2, 0.2, 0.1], abs=spread)
+
+
+def test_losses_are_the_papers_unless_said() -> None:
+    _, amounts, _ = Customers().begin(1620.0).draw(20_000)
+    assert amounts.min() > 1620 * np.exp(-5)
+    assert amounts.max() <= 1620
+    # log-uniform: the logarithms have the mean and the variance of a uniform number on 5 units
+    logs = np.log(amounts / 1620)
+    assert logs.mean() == pytest.approx(-2.5, abs=4 * 5 / np.sqrt(12 * 20_000))
+    _, drawn, _ = Customers(losses=10.0).begin(50.0).draw(20_000)
+    assert drawn.max() == 50.0
+    mean = 10 * (1 - np.exp(-5))  # of an exponential number that is cut at five times its mean
+    assert drawn.mean() == pytest.approx(mean, abs=4 * 10 / np.sqrt(20_000))
+
+
+def test_a_one_sided_forecaster_meets_customers_of_one_side() -> None:
+    log = forecasts(300)
+    options: Any = dict(one_sided=True, trace=True, customers=Customers(**MIXED))
+    compiled, live = mw.backtest(log, **options), mw.backtest(log, max_exposure=1e9, **options)
+    assert compiled.trace is not None
+    assert live.trace is not None
+    assert (compiled.trace["stake"] >= 0).all()
+    assert compiled.trace["payment"].tolist() == live.trace["payment"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (dict(hedgers=0.9, clairvoyant=0.2), "must add up to at most 1; got 1.1"),
+        (dict(hedgers=-0.1), r"hedgers must lie in \[0, 1\]; got -0.1"),
+        (dict(informed=0.1), "view must name the column that informed customers believe; got None"),
+        (dict(losses=0), "losses must be one number above 0; got 0"),
+        (dict(size=-1), "size must be one number above 0"),
+        (dict(seed=-1), "seed must be a whole number of at least 0"),
+    ],
+)
+def test_customers_that_cannot_be_are_named(settings: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Customers(**settings)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(stake="q"), "stake must not be given with customers, who stake once; got 'q'"),
+        (dict(event="q"), "event must not be given with customers"),
+        (dict(customers=Customers(size=3.0)), "max_stake must be given with losses or size of customers"),
+        (dict(customers=Customers(size=3.0), max_stake=2.0), "size must be at most max_stake, 2; got 3"),
+        (dict(customers=Customers(informed=0.5, view="z")), "view='z' is not a column"),
+        (dict(customers=Customers(informed=0.5, view="time")), r"view='time' must lie in \[0, 1\]; got 2.0"),
+        (dict(mu=["mu", "q"]), "customers bet on binary events"),
+        (
+            dict(customers=Customers(losses=lambda draw, count: [-1.0] * count), max_stake=1),
+            "losses must return 9 numbers that are not negative",
+        ),
+    ],
+)
+def test_backtests_that_customers_do_not_fit_are_named(options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        mw.backtest(forecasts(9), **({"customers": Customers()} | options))
+
+
+def test_customers_show_what_they_are() -> None:
+    assert repr(Customers(**MIXED, seed=2)) == (
+        "Customers(hedgers=0.5, informed=0.2, clairvoyant=0.2, view='q', seed=2)"
+    )
+    assert Customers(clairvoyant=0.25).hedgers == 0.75
