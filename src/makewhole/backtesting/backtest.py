@@ -51,6 +51,7 @@ def backtest(
     one_sided: bool = False,
     capital: float | None = None,
     max_exposure: float | None = None,
+    graded: bool = False,
     trace: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> BacktestResult:
@@ -110,6 +111,8 @@ def backtest(
     max_exposure
         The most that all open bets together may be able to lose. A stake beyond it is refused; the result
         counts those that were.
+    graded
+        Whether outcomes are any numbers in [0, 1], as in `InsuredForecaster`; not with classes.
     trace
         Whether to keep a trace: what was published and paid, for every row.
     progress
@@ -148,7 +151,7 @@ def backtest(
     given = {"c_hat": c_hat, "event": event, "time": time, "known": known}
     names, groups, classes = _names(mu, outcome, stake, given, customers, group)
     columns = frames.read_columns(frame, {k: v for k, v in names.items() if v is not None})
-    log = _log(columns, names, bool(one_sided), list(groups), classes)
+    log = _log(columns, names, bool(one_sided), list(groups), classes, graded=bool(graded))
     terms = _terms(log, max_stake, c_range, customers, sound=mode == "sound", one_sided=bool(one_sided))
     chosen: Any = StandardRegret(rate=0.1) if correction is None else correction
     if groups and not for_book(chosen).grouped:
@@ -159,7 +162,7 @@ def backtest(
     late = known is not None or customers is not None
     if classes or capital is not None or max_exposure is not None or (late and _is_hard(rule)):
         limits: Any = {"capital": capital, "max_exposure": max_exposure, "classes": classes}
-        own: Any = {"mode": mode, "max_stake": terms.max_stake, "one_sided": one_sided}
+        own: Any = {"mode": mode, "max_stake": terms.max_stake, "one_sided": one_sided, "graded": graded}
         f = InsuredForecaster(None, chosen, c_range=terms.c_range, **own, **limits)
         return LiveRun(log, f, trace=trace, customers=customers, progress=progress).run()
     if rule.over is not None and all(one.kernels is None for one in rule.split(tuple(log.group_names))):
@@ -253,10 +256,20 @@ def _class_columns(name: str, given: Any) -> dict[str, str]:
     return {f"{name}[{k}]": column for k, column in enumerate(columns)}
 
 
-def _log(columns: Any, names: dict[str, Any], one_sided: bool, groups: list[str], classes: int | None) -> Log:
+def _log(
+    columns: Any,
+    names: dict[str, Any],
+    one_sided: bool,
+    groups: list[str],
+    classes: int | None,
+    *,
+    graded: bool,
+) -> Log:
     clock = read_clock(columns, names)
     if classes is None:
-        return Log(columns, names, one_sided, groups, clock)
+        return Log(columns, names, one_sided, groups, clock, graded=graded)
+    if graded:
+        raise ValueError("graded outcomes must have one column of mu; got a list (classes are not graded)")
     return ClassLog(columns, names, one_sided, groups, clock, classes=classes)
 
 

@@ -31,7 +31,7 @@ class Question(NamedTuple):
 
     mu: Any
     c_hat: float | None
-    outcome: int
+    outcome: float
     groups: tuple[Any, ...]
     known: int
     row: int
@@ -124,7 +124,8 @@ class LiveRun:
             for k in range(count):
                 groups = () if chunk.groups is None else tuple(names[g] for g in chunk.groups[k])
                 c_hat = None if self.log.names["c_hat"] is None else width[k]
-                said = (mu[k], c_hat, int(outcome[k]), groups)
+                y = outcome[k] if self.log.graded else int(outcome[k])
+                said = (mu[k], c_hat, y, groups)
                 self.questions.append(Question(*said, known[k], rows[k], people[k]))
             which = range(count) if chunk.forecast is None else chunk.forecast.tolist()
             all_rows = np.arange(self.log.rows)[chunk.rows].tolist()

@@ -63,8 +63,8 @@ class Log:
     """A log in a narwhals frame. `chunks` checks its rows and yields them in chunks, in order of time.
 
     `names` maps the arguments of `backtest` to column names. `clock` has the rows' times, if they have any;
-    else the order of the rows is that of time. Raises a ValueError if the log is empty, and a TypeError if a
-    column is not numeric.
+    else the order of the rows is that of time. With `graded` outcomes are any numbers in [0, 1]. Raises a
+    ValueError if the log is empty, and a TypeError if a column is not numeric.
     """
 
     def __init__(
@@ -74,7 +74,10 @@ class Log:
         one_sided: bool,
         groups: Sequence[str],
         clock: Clock | None = None,
+        *,
+        graded: bool = False,
     ) -> None:
+        self.graded = graded
         self.frame, self.names, self.one_sided, self.clock = frame, names, one_sided, clock
         self.rows = len(frame)
         self.missing = 0
@@ -239,6 +242,11 @@ class Log:
         """Whether no number is missing or wrong: one fast pass, and only if not, slower checks."""
         mu, y, *others = columns
         b = others[0] if "stake" in self._numeric else mu
+        if self.graded:  # y must be what μ must be, and there is no other rule for it
+            nothing = np.zeros(len(y))
+            if not call(_survey(), y, nothing, nothing, nothing):
+                return False
+            y = nothing
         return all(call(_survey(), mu, y, b, other) for other in others or [mu])
 
     def _widths(self, count: int) -> Floats:
@@ -282,7 +290,12 @@ class Log:
             outside = (mu < 0) | (mu > 1)
             hint = " (a percentage? divide by 100)" if 1 < mu[outside][0] <= 100 else ""
             self._reject("mu", place, mu, outside, "must lie in [0, 1]", hint)
-        self._reject("outcome", place, y, (y != 0) & (y != 1), "must be 0 or 1")
+        if self.graded:
+            self._reject("outcome", place, y, ~((y >= 0) & (y <= 1)), "must lie in [0, 1]")
+        else:
+            hint = " (a quantity? graded=True takes numbers in [0, 1])"
+            between = hint if ((y > 0) & (y < 1)).any() else ""
+            self._reject("outcome", place, y, (y != 0) & (y != 1), "must be 0 or 1", between)
         self._reject("stake", place, b, np.isinf(b), "must be finite")
         self._check_width(place, width)
         if self.one_sided:
