@@ -377,6 +377,22 @@ def test_widths_have_the_forecasters_limits(width: float) -> None:
     assert mw.backtest(log, c_hat="w", correction=mw.Reserve(0.1)).rounds == rows
 
 
+def test_widths_are_kept_in_the_range_that_is_given() -> None:
+    log = make_log(50)
+    frame = pd.DataFrame(log)
+    with pytest.raises(ValueError, match=r"c_hat='c_hat' must lie in \[0, 0.05\]; got .* at row"):
+        mw.backtest(frame, c_hat="c_hat", c_range=(0.0, 0.05))
+    with pytest.raises(ValueError, match=r"c_range must be a pair \(low, high\)"):
+        mw.backtest(frame, c_range=(0.5, 0.0))
+    result = mw.backtest(frame, c_range=(0.1, 0.3), max_stake=9.0, trace=True)
+    f = mw.InsuredForecaster(max_stake=9.0, c_range=(0.1, 0.3))  # without a ĉ it is the nearest to 0
+    for mu, y, b in zip(*(log[k].tolist() for k in ("mu", "y", "stake")), strict=True):
+        f.settle(f.forecast(mu=mu), y, stake=b)
+    assert result.total_loss == f.statement().total_loss
+    assert result.trace is not None
+    assert result.trace["c"][0] == 0.1
+
+
 @pytest.mark.parametrize("cap", [1e-101, 1e101, 0.0, -1.0, np.nan])
 def test_caps_have_the_forecasters_limits(cap: float) -> None:
     log = pd.DataFrame({"mu": [0.5], "y": [1], "stake": [0.0]})

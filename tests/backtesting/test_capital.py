@@ -75,6 +75,19 @@ def test_a_closed_book_does_not_suffice_however_cheap_the_bets_that_got_through(
     assert lenient.smallest == 1.0
 
 
+def test_a_capital_that_was_exceeded_does_not_suffice() -> None:
+    """Outcomes that all come at the end teach the reserve nothing in time."""
+    log = forecasts(100).assign(k=1000)
+    clairvoyants: Any = dict(customers=Customers(clairvoyant=1.0), capitals=[1.0, 100.0], premium=1.0)
+    report = mw.find_capital(log, time="t", known="k", **clairvoyants)
+    few, many = report.points
+    assert few.peak_loss > few.capital
+    assert (few.certified or 0.0) >= few.peak_loss
+    assert not report.suffices(few)
+    assert report.suffices(many)
+    assert report.smallest == 100.0
+
+
 def test_a_log_with_stakes_needs_no_customers() -> None:
     log = forecasts(2000)
     report = mw.find_capital(log, stake="b", premium=0.05)

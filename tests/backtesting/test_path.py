@@ -13,10 +13,10 @@ from makewhole.backtesting.path import CURVE_POINTS, Path
 
 @given(st.lists(st.lists(st.integers(-5, 5), max_size=12), max_size=8))
 def test_peak_and_drawdown_are_the_largest_there_are(pieces: list[list[int]]) -> None:
-    """Whole numbers, so that there are ties: then the first peak counts, and the first end of a drawdown."""
+    """Multiples of a small number, for ties: then the first peak counts, and the first end of a rise."""
     path, losses, at = Path(sum(map(len, pieces))), [0.0], 0
     for piece in pieces:
-        totals = losses[-1] + np.cumsum(np.array(piece, dtype=float))
+        totals = losses[-1] + np.cumsum(np.array(piece) * 2.0**-14)
         rows = np.arange(at, at + len(piece)) * 10
         path.extend(totals, totals / 2, lambda k, rows=rows: int(rows[k]))  # type: ignore[misc]  # rows is bound
         losses += totals.tolist()
