@@ -30,7 +30,7 @@ def test_classes_are_the_forecasters(mode: Any) -> None:
     log = class_log(200)
     options: Any = dict(mode=mode, max_stake=9.0)
     result = mw.backtest(log, **CLASSES, correction=mw.Reserve(0.1), trace=True, **options)
-    f = mw.InsuredForecaster(None, mw.Reserve(0.1), classes=K, c_range=(0.0, 0.0), **options)
+    f = mw.InsuredForecaster(None, mw.Reserve(0.1), classes=K, **options)
     paid: list[float] = []
     cs: list[Any] = []
     for row in log.to_dict("records"):
@@ -57,7 +57,7 @@ def test_late_classes_in_events_are_the_forecasters() -> None:
     log = log.assign(**{name: first[name] for name in ("p0", "p1", "p2", "y")}, known=first["time"] + 7)
     times: Any = dict(time="time", known="known", event="e")
     result = mw.backtest(log, **CLASSES, **times, max_stake=9.0)
-    f = mw.InsuredForecaster(None, classes=K, max_stake=9.0, c_range=(0.0, 0.0))
+    f = mw.InsuredForecaster(None, classes=K, max_stake=9.0)
     quotes: dict[int, Any] = {}
     for row in log.to_dict("records"):
         for e in [e for e in quotes if log["known"][2 * e] <= row["time"]]:
@@ -127,7 +127,7 @@ def test_stakes_beyond_the_cap_on_exposure_are_counted_and_left_out() -> None:
     log = winning_log(50).assign(known=100)
     options: Any = dict(time="time", known="known", correction=mw.NoCorrection(), max_stake=1.0)
     result = mw.backtest(log, max_exposure=3.0, trace=True, **options)
-    f = mw.InsuredForecaster(None, mw.NoCorrection(), max_exposure=3.0, max_stake=1.0, c_range=(0.0, 0.0))
+    f = mw.InsuredForecaster(None, mw.NoCorrection(), max_exposure=3.0, max_stake=1.0)
     refused, quotes = 0, []
     for mu, y, b in zip(log["mu"], log["y"], log["stake"], strict=True):
         quotes.append((f.forecast(mu=mu), y))

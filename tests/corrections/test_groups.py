@@ -284,7 +284,7 @@ def test_a_bad_group_changes_nothing() -> None:
 def test_grouped_backtests_are_the_forecasters_bit_for_bit(make: Any, mode: Any) -> None:
     log = log_of()
     result = mw.backtest(log, group="carrier", correction=make(), mode=mode, max_stake=1.0, trace=True)
-    f = mw.InsuredForecaster(None, mw.Grouped(make()), mode=mode, max_stake=1.0, c_range=(0.0, 0.0))
+    f = mw.InsuredForecaster(None, mw.Grouped(make()), mode=mode, max_stake=1.0)
     check_same(result, f, log, lambda row: row.carrier)
 
 
@@ -294,7 +294,7 @@ def test_overlapping_backtests_are_the_forecasters_bit_for_bit(over: Any) -> Non
     result = mw.backtest(
         log, group=["carrier", "month"], correction=reserve, mode="sound", max_stake=1.0, trace=True
     )
-    f = mw.InsuredForecaster(None, reserve, mode="sound", max_stake=1.0, c_range=(0.0, 0.0))
+    f = mw.InsuredForecaster(None, reserve, mode="sound", max_stake=1.0)
     # names are registered in another order: the books are compared by name below
     check_same(result, f, log, lambda row: [f"carrier={row.carrier}", f"month={row.month}"], state=False)
 

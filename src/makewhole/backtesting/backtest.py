@@ -101,9 +101,9 @@ def backtest(
         The cap M: the largest gross stake, the sum of |stake|, on one forecast (with classes, on one class).
         By default the largest in the log, which one would not have known before; with `customers`, 1.
     c_range
-        The forecaster's `c_range`, in which ĉ must lie. By default the range of ĉ in the log. In sound mode a
-        `Reserve` keeps gains in a λ as low as −c₊, so this range matters also if there is no ĉ: a forecaster
-        has (0, 0.5) by default.
+        The forecaster's `c_range`, in which ĉ must lie. By default that of a forecaster, (0, 0.5), and wider
+        if the log's ĉ is. In sound mode a `Reserve` keeps gains in a λ as low as −c₊, so this range matters
+        also if there is no ĉ.
     one_sided
         The correction moves μ, and c is 0; stakes must not be negative.
     capital
@@ -288,7 +288,9 @@ def _terms(
             raise ValueError(f"max_stake must be given with losses or size of customers; got {customers!r}")
         max_stake = 1.0
     cap: Any = log.largest() if max_stake is None else max_stake
-    terms = read_terms(cap, log.c_range() if c_range is None else c_range, sound=sound, one_sided=one_sided)
+    low, high = log.c_range()
+    wanted = (min(0.0, low), max(0.5, high)) if c_range is None else c_range
+    terms = read_terms(cap, wanted, sound=sound, one_sided=one_sided)
     if c_range is not None:
         log.keep_widths_in(terms.c_range)
     return terms

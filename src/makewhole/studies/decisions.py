@@ -184,7 +184,9 @@ def _replay(
         correction = make_correction(name, len(events), settings.c_range, seed, own.corrections)
     frame = make_frame(columns | {"y": events.outcome}, "polars")
     cap = float(made.caps[k])
-    trace = backtest(frame, c_hat="c_hat", correction=correction, max_stake=cap, trace=True).trace or {}
+    said = columns["c_hat"]
+    terms: Any = {"max_stake": cap, "c_range": (float(said.min()), float(said.max()))}
+    trace = backtest(frame, c_hat="c_hat", correction=correction, trace=True, **terms).trace or {}
     return Replayed(trace["c"], trace["payment"])
 
 
