@@ -39,13 +39,11 @@ def test_what_is_certified_is_true_in_the_share_of_fits_that_is_promised(
     fits = [(rows, seed) for rows in (100, 1000, 10_000) for seed in range(25)]
     held = [promise_holds(fit(rows, seed, method=method, confidence=0.8)) for rows, seed in fits]
     assert sum(held) >= 0.8 * len(fits)
-    halved = []
-    for seed in range(10):  # the test can tell: half of c is not enough
+    for seed in range(3):  # the test can tell: a third of c is not enough
         narrow = fit(10_000, seed, method=method, confidence=0.8)
         for widths in narrow.c_by_cell_["1"].values():
             widths /= 3
-        halved.append(promise_holds(narrow))
-    assert sum(halved) <= 5
+        assert not promise_holds(narrow)
 
 
 def test_the_bound_of_a_cell_is_wrong_no_more_often_than_its_share_of_the_risk() -> None:
