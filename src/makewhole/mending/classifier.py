@@ -1,104 +1,147 @@
-"""SoundClassifier: recalibrate a classifier until an audit does not refute it, and say how wide c must be."""
+"""SoundClassifier: recalibrate a classifier, and certify the half-width c of its forecasts."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
-    _num_samples,
+    _check_sample_weight,
     assert_all_finite,
     check_is_fitted,
     column_or_1d,
+    has_fit_parameter,
     validate_data,
 )
 
-from makewhole import arguments
+from makewhole import arguments, frames
 from makewhole.arguments import Floats
-from makewhole.auditing.audit import audit_arrays
-from makewhole.auditing.labels import Label, label_of, name_labels
+from makewhole.mending.certificate import Evidence, certify, warn_of_little
+from makewhole.mending.choosing import UNCHANGED, Lesson, Mender, choose, learn
+from makewhole.mending.labels import Labeller, take
+from makewhole.mending.levels import Levels, Sizes
 from makewhole.mending.maps import METHODS, Settings
-
-
-class Fold(NamedTuple):
-    """The rows of one fold: those to learn from, and those held out."""
-
-    train: Any
-    test: Any
+from makewhole.mending.splitting import Fold, split_rows
 
 
 class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
-    """Recalibrate a classifier, and forecast intervals [μ − c, μ + c] that the data do not refute.
+    """Recalibrate a classifier, and forecast intervals [μ − c, μ + c] that are certified.
 
-    `fit` splits the data into folds. It fits the classifier on the others and forecasts each fold; from these
-    held-out forecasts it learns a map to better ones, and audits the mapped forecasts (again held out). μ is
-    the mapped probability, and c the half-width of the interval that you can stand behind.
+    `fit` sets rows aside to certify with. It fits the classifier to the others, forecasts them fold by fold
+    with classifiers that have not seen the fold, and learns from these held-out forecasts a map to better
+    ones. It keeps the map only if it has a smaller log loss on rows that it has not seen. Forecasts are then
+    rounded to a few levels: μ is the mean forecast of a level. Last, the rows set aside bound, for every cell
+    (a level of a group), how far μ may be from the truth: that is its c. The classifier, the map and the
+    levels that were certified are those that forecast; nothing is fitted again.
+
+    The promise: with probability `confidence` over the rows set aside, nobody who knows the published μ and
+    one column of `groups`, and bets on fresh rows from the same source at a price of c per unit staked, wins
+    on average. It covers all such bets at once. It does not cover bets that use other features, or two
+    columns of `groups` at once (make a column of both), nor data that change after `fit`, nor labels that
+    `fit` has not seen. With `sample_weight`, means are weighted means, and weights are taken as given.
 
     Parameters
     ----------
     estimator
-        A classifier with `predict_proba`; by default logistic regression.
+        A classifier with `predict_proba`; by default logistic regression. One that is fitted already is
+        wrapped in `sklearn.frozen.FrozenEstimator`; then all rows given are for the map and the certificate,
+        and must be rows that it has not learned from.
     c
-        "auto": the smallest c that the audit of the held-out forecasts does not refute; or a number from 0 to
-        1. A c that is not refuted is not proven: few rows refute little. `report_.mce.high` is an upper bound
-        on the largest gap.
+        "auto": the certified c of each row; or a number from 0 to 1, the c of all rows. `verdict_` then says
+        whether it is certified.
     groups
         The groups for which it should be right, besides all rows together: columns of X, by name or by
         number; or a function that takes X and returns a mapping from names to labels, with the same names
         whenever it is called. 1 and "1" are different labels if `fit` sees both. A label that `fit` has not
-        seen has no patches of its own, and its c is `c_`.
+        seen has no patches of its own. Its c is the widest of its column, which nothing certifies, and
+        `predict_interval` warns.
     method
         "histogram": in bins of equal counts, forecast the frequency of each bin. "isotonic": a map that never
-        decreases. These two map all rows alike; groups are only audited.
+        decreases. These two map all rows alike; groups are only certified.
         "multicalibration": first an isotonic map; then, as long as a group or a bin of a group is off by more
         than chance, its log odds are moved to its frequency (after Hébert-Johnson et al. 2018). The isotonic
         map removes the small gaps that are not worth a move each.
+        "boosting": small trees on the log odds of the forecast, the groups, and the numbers in X
+        (scikit-learn's `HistGradientBoostingClassifier`).
     bins
-        How many bins the forecasts are divided into: by the histogram, by multicalibration, and by the audit.
-        More bins mend and find errors in narrower ranges of the forecast; each then rests on fewer rows. 15
-        suits thousands of rows; take about 5 for hundreds.
+        How many bins the forecasts are divided into by the histogram, by multicalibration and by the audits;
+        and the largest number of levels. There are fewer levels if there are few rows to certify with: as
+        many as make the sum of half the log loss that rounding costs and of a part of the mean c² smallest,
+        but enough to keep 92% of the log loss that the forecasts save against one forecast for all. With
+        K > 2 classes every class has a level, so there can be more than `bins`.
     cv
-        How many folds; at most as many as the rarest class has rows.
+        How many folds, at most as many as the rarest class has rows to learn from. Or a splitter of
+        scikit-learn, or a list of splits: then the rows to certify with are the test rows of its last split
+        (with `TimeSeriesSplit` the latest block), the rows to learn from are those that this split trains
+        on, and its other splits are the folds.
+    holdout
+        The share of the rows to certify with, if `cv` is a number. A larger share makes c narrower, and
+        leaves fewer rows to learn from.
     confidence
-        The confidence of the audit. Multicalibration moves what chance alone would explain with a probability
-        below 1 − confidence.
+        The confidence of the certificate and of the audits. Multicalibration moves what chance alone would
+        explain with a probability below 1 − confidence.
     max_patches
         The largest number of moves that multicalibration makes.
     random_state
-        The seed of the shuffle before the folds are made.
+        The seed of the random split, if `cv` is a number.
 
     Attributes
     ----------
     classes_
         The labels of the classes.
     estimator_
-        The classifier, fitted to all rows.
-    report_
-        The `AuditReport` of the recalibrated forecasts, held out; `raw_report_` is that of the classifier's
-        own.
-    least_
-        The smallest probability that is forecast: 1/(n + 2) after n rows.
-    sound_
-        Whether the held-out forecasts are not refuted at the c given; with c="auto", at c = 0.
+        The classifier, fitted to the rows to learn from.
+    kept_
+        The method, or "unchanged" if the forecasts of the classifier were kept. `gain_` is how much log loss
+        per row the map has gained on rows that it has not seen, and `gain_error_` its standard error. A map
+        that has not gained more than one standard error is not kept.
+    maps_
+        The map of each class (with two classes, of the second); none if the forecasts were kept.
+    levels_
+        What is forecast at each level: a row for a level and a column for a class (for two, the second only).
     c_
-        The half-width: the one given, or the smallest that neither all rows nor any group refutes.
+        The c given; with "auto", the largest certified c of all cells. `mean_c_` is the mean c of the rows
+        set aside.
     c_by_group_
-        With c="auto", the smallest c by column and label. A row's c is then the largest of its groups'.
+        The largest certified c by column and label.
+    c_by_cell_
+        The certified c by column and label, with a number for each level. A row's c is the largest of its
+        cells'. Without groups, the column and the label are "". A cell without rows to certify with has
+        c = max(μ, 1 − μ), which cannot be wrong.
+    refuted_c_
+        A c below is refuted by the rows set aside: a lower bound, where `c_` is an upper one.
+    verdict_
+        "certified", "refuted" or "open": whether the rows set aside show that no bet covered wins, or that
+        one does, or neither. With c="auto" it is "certified".
+    sound_
+        Whether the recalibrated forecasts are not refuted at the c given; with c="auto", at c = 0.
+    certified_
+        The `AuditReport` that certifies, with a cell for every level of every label. Its confidence reads
+        1 − 2·(1 − confidence): it counts two sides of each cell, of which only one can make c too small.
+    report_
+        The `AuditReport` of the recalibrated forecasts of the rows set aside; `raw_report_` is that of the
+        classifier's own.
+    least_
+        The smallest probability that is forecast: 1/(n + 2) after n rows to learn from.
 
     Examples
     --------
     >>> import makewhole as mw
     >>> from sklearn.datasets import make_classification
     >>> from sklearn.naive_bayes import GaussianNB
-    >>> X, y = make_classification(4000, n_informative=8, random_state=0)
-    >>> mended = mw.SoundClassifier(GaussianNB(), method="isotonic").fit(X, y)
-    >>> mended.report_.smallest_c < mended.raw_report_.smallest_c
+    >>> X, y = make_classification(8000, n_informative=8, n_redundant=8, random_state=0)
+    >>> mended = mw.SoundClassifier(GaussianNB(), method="isotonic", random_state=0).fit(X, y)
+    >>> mended.verdict_, mended.kept_
+    ('certified', 'isotonic')
+    >>> mended.refuted_c_ < mended.mean_c_ < mended.c_ < 0.2
     True
     >>> mended.predict_interval(X[:5]).shape
     (5, 2)
@@ -115,9 +158,10 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         *,
         c: float | Literal["auto"] = "auto",
         groups: Sequence[Any] | Callable[[Any], Mapping[str, Any]] | None = None,
-        method: Literal["histogram", "isotonic", "multicalibration"] = "multicalibration",
+        method: Literal["histogram", "isotonic", "multicalibration", "boosting"] = "multicalibration",
         bins: int = 15,
-        cv: int = 5,
+        cv: Any = 5,
+        holdout: float = 0.4,
         confidence: float = 0.95,
         max_patches: int = 1000,
         random_state: Any = None,
@@ -128,6 +172,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         self.method = method
         self.bins = bins
         self.cv = cv
+        self.holdout = holdout
         self.confidence = confidence
         self.max_patches = max_patches
         self.random_state = random_state
@@ -141,14 +186,76 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     def _base(self) -> Any:
         return LogisticRegression() if self.estimator is None else self.estimator
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the classifier, learn the map from held-out forecasts, and audit held-out mapped ones.
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, cluster: Any = None) -> Self:
+        """Fit the classifier, learn the map from held-out forecasts, and certify c from other rows.
 
-        Raises a ValueError if a setting is out of bounds, or if there are fewer than two classes, or fewer
-        than two rows of a class.
+        `sample_weight` weighs the rows, in the fits as in the certificate. `cluster` has a label for each
+        row; rows of a cluster may depend on each other, and are not divided between learning and certifying.
+
+        Raises a ValueError if a setting is out of bounds, if there are fewer than two classes or fewer than
+        two rows of a class, or if `cv` leaves no rows to certify with or to learn from. Then nothing has
+        changed. Warns with a UserWarning if cells have too few rows for a certificate that says anything.
         """
+        fresh = copy(self)
+        fresh._fit(X, y, sample_weight, cluster)  # noqa: SLF001 - of a copy, so that a failure changes nothing
+        self.__dict__ = fresh.__dict__
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the recalibrated probabilities, with one column per class."""
+        check_is_fitted(self)
+        said: Floats = self._look(self._read(X, reset=False)).said
+        return np.column_stack([1 - said[:, 0], said[:, 0]]) if said.shape[1] == 1 else said
+
+    def predict(self, X: Any) -> Any:
+        """Return the most probable class of each row."""
+        check_is_fitted(self)
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+
+    def predict_interval(self, X: Any) -> Any:
+        """Return [μ − c, μ + c], cut to [0, 1], for each row.
+
+        μ is the probability of the second class, and the shape is (n, 2). With K > 2 classes there is an
+        interval for each, and the shape is (n, K, 2). For a dataframe, a dataframe of the same library is
+        returned, with the columns "low" and "high"; with K > 2 classes "low 0", "high 0", "low 1" and so on,
+        by the place of the class in `classes_`.
+
+        Warns with a UserWarning if a label of a group was not there in `fit`.
+        """
+        check_is_fitted(self)
+        X = self._read(X, reset=False)
+        seen = self._look(X)
+        c = self._widths(seen)[:, None]
+        low, high = np.maximum(seen.said - c, 0.0), np.minimum(seen.said + c, 1.0)
+        if hasattr(X, "columns"):
+            return _as_frame(X, low, high)
+        intervals = np.stack([low, high], axis=-1)
+        return intervals[:, 0] if len(self.classes_) == 2 else intervals
+
+    # --- the steps ----------------------------------------------------------------------------------------
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, cluster: Any) -> None:
         self._check_settings()
         X = self._read(X, reset=True)
+        y, outcome = self._read_outcomes(X, y)
+        weight = None if sample_weight is None else _read_weights(sample_weight, X)
+        cluster = None if cluster is None else _read_clusters(cluster, X)
+        if weight is not None and not self._takes_weights():
+            warnings.warn(
+                f"{self._base()!r} takes no sample_weight: weights count in the map and the certificate only",
+                stacklevel=3,
+            )
+        self._labeller, labels = Labeller.learn(self.groups, X)
+        split = split_rows(X, outcome, cluster, self.cv, self.holdout, self.random_state)
+        self.least_ = 1 / (len(split.learn) + 2)  # so few rows cannot show that something is impossible
+        self.estimator_ = self._fit_model(X, y, weight, split.learn)
+        self._learn_map(X, y, outcome, labels, weight, cluster, split.folds, split.learn, len(split.certify))
+        rows = split.certify
+        evidence = Evidence(outcome[rows], take(labels, rows), _some(weight, rows), _some(cluster, rows))
+        self._certify(evidence, _safe_indexing(X, rows), labels)
+
+    def _read_outcomes(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Return y, and the number of each outcome's class."""
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_consistent_length(X, y)
@@ -156,56 +263,18 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         self.classes_, outcome = np.unique(np.asarray(y), return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y must have at least two classes; got one class, {self.classes_.tolist()}")
-        self._label_names: dict[str, dict[Label, str]] | None = None  # learned from these X
-        labels = self._labels(X)
-        folds = self._folds(outcome)
-        raw = self._held_out(X, np.asarray(y), folds)
-        self.estimator_ = clone(self._base()).fit(X, y)
-        self.least_ = 1 / (len(outcome) + 2)  # so few rows cannot show that something is impossible
-        mended = np.empty_like(raw)
-        for train, test in folds:
-            maps = self._maps(raw[train], outcome[train], _take(labels, train))
-            mended[test] = _apply(maps, raw[test], _take(labels, test), self.least_)
-        self.maps_ = self._maps(raw, outcome, labels)
-        self.raw_report_ = self._audit(raw, outcome, labels, None)
-        self.report_ = self._audit(mended, outcome, labels, None)
-        self.c_ = self.report_.smallest_c
-        self.c_by_group_ = {
-            column: {value: finding.smallest_c for value, finding in findings.items()}
-            for column, findings in self.report_.groups.items()
-        }
-        if self.c != "auto":
-            self.c_ = float(self.c)
-            self.report_ = self._audit(mended, outcome, labels, self.c_)
-        self.sound_ = self.report_.sound
-        return self
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the recalibrated probabilities, with one column per class."""
-        check_is_fitted(self)
-        X = self._read(X, reset=False)
-        raw = _columns(self.estimator_.predict_proba(X))
-        mended = _apply(self.maps_, raw, self._labels(X), self.least_)
-        return np.column_stack([1 - mended[:, 0], mended[:, 0]]) if mended.shape[1] == 1 else mended
-
-    def predict(self, X: Any) -> Any:
-        """Return the most probable class of each row."""
-        check_is_fitted(self)
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
-
-    def predict_interval(self, X: Any) -> Floats:
-        """Return [μ − c, μ + c], cut to [0, 1], for each row.
-
-        μ is the probability of the second class, and the shape is (n, 2). With K > 2 classes there is an
-        interval for each, and the shape is (n, K, 2).
-        """
-        check_is_fitted(self)
-        mu, c = self.predict_proba(X), self._widths(self._read(X, reset=False))[:, None]
-        mu = mu[:, 1:] if len(self.classes_) == 2 else mu
-        intervals = np.stack([np.maximum(mu - c, 0.0), np.minimum(mu + c, 1.0)], axis=-1)
-        return intervals[:, 0] if len(self.classes_) == 2 else intervals
-
-    # --- the steps ----------------------------------------------------------------------------------------
+        if isinstance(self._base(), FrozenEstimator):
+            known = np.asarray(self._base().classes_)
+            if not np.isin(self.classes_, known).all():
+                raise ValueError(
+                    f"y must have only classes that the frozen estimator knows, {known.tolist()}; got "
+                    f"{np.setdiff1d(self.classes_, known).tolist()} (fit it on all classes)"
+                )
+            self.classes_, outcome = known, np.searchsorted(known, np.asarray(y))
+        elif int(np.bincount(outcome).min()) < 2:
+            label = self.classes_[int(np.bincount(outcome).argmin())]
+            raise ValueError(f"y must have at least two rows of every class; got one of {label!s}")
+        return np.asarray(y), outcome
 
     def _read(self, X: Any, *, reset: bool) -> Any:
         """Return a dataframe as it is, since a pipeline may need its columns; anything else as an array."""
@@ -220,125 +289,170 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         number = not isinstance(self.c, str) and np.ndim(self.c) == 0
         if (not isinstance(self.c, str) or self.c != "auto") and not (number and 0 <= float(self.c) <= 1):
             raise ValueError(f"c must be 'auto' or lie in [0, 1]; got {self.c!r}")
-        if not 0 < arguments.scalar("confidence", self.confidence) < 1:
-            raise ValueError(f"confidence must lie between 0 and 1; got {self.confidence!r}")
+        for name, value in {"confidence": self.confidence, "holdout": self.holdout}.items():
+            if not 0 < arguments.scalar(name, value) < 1:
+                raise ValueError(f"{name} must lie between 0 and 1; got {value!r}")
         arguments.whole("bins", self.bins, least=1)
-        arguments.whole("cv", self.cv, least=2)
+        if isinstance(self.cv, str) or not (hasattr(self.cv, "split") or np.iterable(self.cv)):
+            arguments.whole("cv", self.cv, least=2)
         arguments.whole("max_patches", self.max_patches, least=0)
         if not hasattr(self._base(), "predict_proba"):
             raise TypeError(f"estimator must have predict_proba; got {self.estimator!r}")
 
-    def _folds(self, outcome: Any) -> list[Fold]:
-        fewest = int(np.bincount(outcome).min())
-        if fewest < 2:
-            label = self.classes_[int(np.bincount(outcome).argmin())]
-            raise ValueError(f"y must have at least two rows of every class; got one of {label!s}")
-        split = StratifiedKFold(min(self.cv, fewest), shuffle=True, random_state=self.random_state)
-        return [Fold(*rows) for rows in split.split(outcome, outcome)]
+    def _fit_model(self, X: Any, y: Any, weight: Floats | None, rows: Any) -> Any:
+        """Fit the classifier to some rows; a frozen one stays as it is."""
+        base = clone(self._base())
+        if weight is not None and has_fit_parameter(base, "sample_weight"):
+            return base.fit(_safe_indexing(X, rows), y[rows], sample_weight=weight[rows])
+        return base.fit(_safe_indexing(X, rows), y[rows])
 
-    def _held_out(self, X: Any, y: Any, folds: list[Fold]) -> Floats:
-        """Forecast each fold with a classifier that is fitted to the others."""
-        raw = np.empty((len(y), 1 if len(self.classes_) == 2 else len(self.classes_)))
-        for train, test in folds:
-            fitted = clone(self._base()).fit(_safe_indexing(X, train), y[train])
-            raw[test] = _columns(fitted.predict_proba(_safe_indexing(X, test)))
-        return raw
+    def _takes_weights(self) -> bool:
+        base = self._base()
+        return isinstance(base, FrozenEstimator) or has_fit_parameter(base, "sample_weight")
 
-    def _labels(self, X: Any) -> dict[str, Any]:
-        """Return the labels of all rows, by the name of their column or the name that the function gives."""
-        if self.groups is None:
-            return {}
-        if callable(self.groups):
-            given = self.groups(X)
-            if not isinstance(given, Mapping):
-                raise TypeError(f"groups must give a mapping from names to labels; got {given!r}")
+    def _raw(self, model: Any, X: Any) -> Floats:
+        """Return a classifier's probabilities, in one column for two classes, else in one for each."""
+        given = np.asarray(model.predict_proba(X), dtype=np.float64)
+        classes = np.asarray(getattr(model, "classes_", self.classes_))
+        if len(classes) != len(self.classes_):  # a fold that lacked a class
+            every = np.zeros((len(given), len(self.classes_)))
+            every[:, np.searchsorted(self.classes_, classes)] = given
+            given = every
+        return given[:, 1:] if given.shape[1] == 2 else given
+
+    def _learn_map(
+        self,
+        X: Any,
+        y: Any,
+        outcome: Any,
+        labels: Any,
+        weight: Floats | None,
+        cluster: Any,
+        folds: list[Fold],
+        rows: Any,
+        certify_rows: int,
+    ) -> None:
+        """Learn the map from forecasts held out, choose whether to keep it, and fix the levels."""
+        raw = np.full((len(y), 1 if len(self.classes_) == 2 else len(self.classes_)), np.nan)
+        if isinstance(self._base(), FrozenEstimator):
+            raw[rows] = self._raw(self.estimator_, _safe_indexing(X, rows))
         else:
-            columns = [self.groups] if isinstance(self.groups, (str, int)) else list(self.groups)
-            given = {column: _column(X, column) for column in columns}
-        rows = _num_samples(X)
-        for name, values in given.items():
-            if np.shape(values) != (rows,):
-                raise ValueError(f"groups[{name!r}] must be {rows} labels; got shape {np.shape(values)}")
-        names = name_labels(label_of(name) for name in given)
-        labels = {names[label_of(name)]: [label_of(v) for v in values] for name, values in given.items()}
-        if self._label_names is None:
-            self._label_names = {name: name_labels(values) for name, values in labels.items()}
-        self._check_names(list(labels))
-        return {name: _named(values, self._label_names[name]) for name, values in labels.items()}
-
-    def _check_names(self, names: list[str]) -> None:
-        """Raise a ValueError if the function `groups` names other groupings than it did for `fit`."""
-        known = self._label_names or {}
-        wrong = [name for name in names if name not in known] or [name for name in known if name not in names]
-        if wrong:
-            got = f"{wrong[0]!r}" if wrong[0] in names else f"no {wrong[0]!r}"
-            raise ValueError(
-                f"groups must give the names that it gave for fit, {', '.join(map(repr, known)) or 'none'}; "
-                f"got {got} (return the same names for every X, or fit again)"
-            )
-
-    def _maps(self, raw: Floats, outcome: Any, labels: dict[str, Any]) -> list[Any]:
-        """Learn a map for each class; with two classes only for the second."""
+            for train, test in folds:
+                raw[test] = self._raw(self._fit_model(X, y, weight, train), _safe_indexing(X, test))
+        known = np.flatnonzero(~np.isnan(raw).any(axis=1))
+        place = np.full(len(y), -1)
+        place[known] = np.arange(len(known))
+        inside = [Fold(*(place[part][place[part] >= 0] for part in fold)) for fold in folds]
+        features = _numbers(X) if self.method == "boosting" else None
+        ones = np.ones(len(y)) if weight is None else weight
+        lesson = Lesson(raw, outcome, labels, features, ones, cluster).take(known)
         settings = Settings(self.bins, self.confidence, self.max_patches)
-        return [
-            METHODS[self.method](p, (outcome == k + (raw.shape[1] == 1)).astype(np.float64), labels, settings)
-            for k, p in enumerate(raw.T)
-        ]
+        choice = choose(lesson, inside, self.method, settings, self.least_)
+        self.kept_, self.gain_, self.gain_error_ = choice
+        mender = Mender((), self.least_)
+        if self.kept_ != UNCHANGED:
+            mender = learn(lesson, self.method, settings, self.least_)
+        self.maps_: tuple[Any, ...] = mender.maps
+        mended = mender(lesson.raw, lesson.labels, lesson.features)
+        self._levels = Levels.learn(mended, lesson.weight, self.bins, self._sizes(labels, certify_rows))
+        self.levels_ = self._levels.values
 
-    def _audit(self, said: Floats, outcome: Any, labels: dict[str, Any], c: float | None) -> Any:
-        most = max([1000, *(len(np.unique(values)) for values in labels.values())])
-        options = {"bins": self.bins, "confidence": self.confidence, "max_groups": most}
-        return audit_arrays(outcome, said[:, 0] if said.shape[1] == 1 else said, labels, c=c, **options)
+    def _sizes(self, labels: Any, rows: int) -> Sizes:
+        counts = [np.unique(values, return_counts=True)[1] for values in labels.values()]
+        counts = counts or [np.ones(1, dtype=np.int64)]
+        most = max(counts, key=len)
+        tests = sum(map(len, counts)) * (1 if len(self.classes_) == 2 else len(self.classes_))
+        return Sizes(rows, most / most.sum(), tests, self.confidence)
 
-    def _widths(self, X: Any) -> Floats:
-        """Return each row's c: the largest of its groups' and of all rows together; `c_` for a new group."""
-        if self.c != "auto" or not self.c_by_group_:
-            return np.full(_num_samples(X), self.c_)
-        table = self.report_.table
-        everyone = [k for k, group in enumerate(table["group"]) if not group]
-        width = np.full(_num_samples(X), np.max(np.asarray(table["smallest_c"])[everyone]))
-        for name, values in self._labels(X).items():
-            known = self.c_by_group_[name]
-            width = np.maximum(width, [known.get(value, self.c_) for value in values])
-        return width
+    def _look(self, X: Any, labels: Any = None) -> _Seen:
+        """Return what the classifier and its map make of new rows, whose labels may be known."""
+        labels = self._labeller.read(X) if labels is None else labels
+        raw = self._raw(self.estimator_, X)
+        mender = Mender(self.maps_, self.least_)
+        features = _numbers(X) if self.method == "boosting" else None
+        levels = self._levels.place(mender(raw, labels, features))
+        return _Seen(raw, labels, levels, self.levels_[levels])
 
+    def _certify(self, evidence: Evidence, X: Any, labels: Any) -> None:
+        """Certify c from rows that nothing has learned from, and audit them."""
+        seen = self._look(X, evidence.labels)
+        known = {name: np.unique(values) for name, values in labels.items()}
+        certificate = certify(evidence, seen.levels, self.levels_, known, self.confidence)
+        self._certificate, self.certified_ = certificate, certificate.report
+        self.c_by_cell_ = certificate.c
+        self.c_by_group_ = {
+            name: {label: float(widths.max()) for label, widths in found.items()}
+            for name, found in certificate.c.items()
+            if name
+        }
+        options: dict[str, Any] = {"bins": self.bins, "confidence": self.confidence}
+        self.c_ = certificate.widest if self.c == "auto" else float(self.c)
+        self.raw_report_ = evidence.audit(seen.raw, **options)
+        self.report_ = evidence.audit(seen.said, c=None if self.c == "auto" else self.c_, **options)
+        self.refuted_c_ = self.report_.smallest_c
+        self.sound_ = self.report_.sound
+        self.mean_c_ = float(np.average(self._widths(seen), weights=evidence.weight))
+        self.verdict_ = "certified" if certificate.widest <= self.c_ else "open" if self.sound_ else "refuted"
+        warn_of_little(evidence, seen.levels, certificate, self.confidence)
 
-def _columns(probability: Any) -> Floats:
-    """Return the probabilities as one column for two classes, else one for each class."""
-    array = np.asarray(probability, dtype=np.float64)
-    return array[:, 1:] if array.shape[1] == 2 else array
-
-
-def _column(X: Any, column: Any) -> Any:
-    """Return the labels in one column of X, given by name or number."""
-    if hasattr(X, "columns"):
-        names = list(X.column_names if hasattr(X, "column_names") else X.columns)
-        if column not in names and not (isinstance(column, int) and 0 <= column < len(names)):
-            raise ValueError(
-                f"groups must be columns of X, {', '.join(map(str, names[:20]))}; got {column!r}"
+    def _widths(self, seen: _Seen) -> Floats:
+        """Return each row's c: the largest of its cells'; for a new label the widest of its column."""
+        widths, unseen = self._certificate.widths(seen.levels, seen.labels)
+        for name, values in unseen.items():
+            shown = ", ".join(map(repr, values[:5])) + (", …" if len(values) > 5 else "")
+            warnings.warn(
+                f"groups[{name!r}] has labels that were not there in fit, {shown}: they have the widest c of "
+                "their column, and nothing is certified of them",
+                stacklevel=3,
             )
-        place = names.index(column) if column in names else column
-        series = X.iloc[:, place] if hasattr(X, "iloc") else X[names[place]]
-        return np.array(series.to_list() if hasattr(series, "to_list") else series.to_pylist(), dtype=object)
-    if not isinstance(column, (int, np.integer)) or not 0 <= column < np.shape(X)[1]:
-        raise ValueError(f"groups must be columns of X, by number for an array; got {column!r}")
-    return np.asarray(X[:, column].todense()).ravel() if hasattr(X, "todense") else np.asarray(X)[:, column]
+        return widths if self.c == "auto" else np.full(len(widths), self.c_)
 
 
-def _named(values: list[Label], names: dict[Label, str]) -> Any:
-    """Return the labels' names, as an array; one that was not seen in `fit` is named as it reads."""
-    return np.array([names.get(value, value.text) for value in values], dtype=str)
+class _Seen(NamedTuple):
+    """Rows as the classifier sees them: its own forecasts, their labels, their levels, what is said."""
+
+    raw: Floats
+    labels: Any
+    levels: Any
+    said: Floats
 
 
-def _take(labels: dict[str, Any], rows: Any) -> dict[str, Any]:
-    return {name: values[rows] for name, values in labels.items()}
+def _some(values: Any, rows: Any) -> Any:
+    return None if values is None else values[rows]
 
 
-def _apply(maps: list[Any], raw: Floats, labels: dict[str, Any], least: float) -> Floats:
-    """Map each class by its own map, to at least `least`; several classes are then scaled to add up to 1."""
-    mapped = np.column_stack([one(p, labels) for one, p in zip(maps, raw.T, strict=True)])
-    mended: Floats = np.clip(mapped, least, 1 - least)
-    if mended.shape[1] == 1:
-        return mended
-    added: Floats = least + (1 - mended.shape[1] * least) * mended / mended.sum(axis=1, keepdims=True)
-    return added
+def _read_weights(sample_weight: Any, X: Any) -> Floats:
+    weight: Floats = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    return weight
+
+
+def _read_clusters(cluster: Any, X: Any) -> Any:
+    labels = np.asarray(cluster)
+    if labels.ndim != 1:
+        raise ValueError(f"cluster must be one label for each row; got shape {labels.shape}")
+    check_consistent_length(X, labels)
+    return np.unique(labels.astype(str), return_inverse=True)[1]
+
+
+def _numbers(X: Any) -> Floats | None:
+    """Return the numbers in X, a column each; None if there are none, or X is sparse."""
+    if hasattr(X, "todense"):
+        return None
+    if hasattr(X, "columns"):
+        import narwhals.selectors as ncs
+
+        numeric = frames.open_native(X).select(ncs.numeric())
+        columns = [column.to_numpy().astype(np.float64) for column in numeric.iter_columns()]
+        return np.column_stack(columns) if columns else None
+    array = np.asarray(X)
+    return array.astype(np.float64) if array.dtype.kind in "biuf" else None
+
+
+def _as_frame(X: Any, low: Floats, high: Floats) -> Any:
+    """Return the ends of the intervals as a dataframe of the library, and with the index, of X."""
+    columns = {"low": low[:, 0], "high": high[:, 0]}
+    if low.shape[1] > 1:
+        ends = {"low": low, "high": high}
+        columns = {f"{end} {k}": ends[end][:, k] for k in range(low.shape[1]) for end in ends}
+    made = frames.make_frame(columns, frames.backend_of(frames.open_native(X)))
+    return made.set_axis(X.index) if hasattr(X, "index") and hasattr(made, "set_axis") else made

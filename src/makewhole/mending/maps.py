@@ -1,4 +1,4 @@
-"""Three methods that learn, from forecasts and outcomes, a map from forecasts to better ones."""
+"""Methods that learn, from forecasts and outcomes, a map from forecasts to better ones."""
 
 from __future__ import annotations
 
@@ -9,23 +9,52 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.isotonic import IsotonicRegression
+from threadpoolctl import threadpool_limits
 
 from makewhole import bounds
 from makewhole.arguments import Floats
+from makewhole.mending.labels import Labels
+from makewhole.mending.levels import equal_mass_edges
 
-Labels = dict[str, Any]  # by the name of a grouping, an array with every row's label
-Map = Callable[[Floats, Labels], Floats]
-
+_TINY = 1e-300  # a divisor where there are no rows
 _LEAST = 1e-6  # log odds need probabilities strictly between 0 and 1
 _PRIOR_ROWS = 10  # how many rows that went as forecast are added to a cell before it is moved
 _HALVINGS = 40  # steps in the search for a shift of log odds
 _FAR = 8.0  # the largest shift of log odds by one patch
+_MANY_ROWS = 100_000  # from here on trees use all cores
+_MOST_LABELS = 250  # of a grouping that the trees tell apart; scikit-learn's allow 255
+# Few leaves, and few trees: there is little left to learn after the model.
+_TREES = {
+    "max_iter": 100,
+    "max_leaf_nodes": 8,
+    "min_samples_leaf": 40,
+    "l2_regularization": 10.0,
+    "validation_fraction": 0.2,
+    "n_iter_no_change": 5,
+    "random_state": 0,
+}
+_TO_STOP_EARLY = 20  # rows of both outcomes: with fewer, those held out to stop early say nothing
+
+
+class Known(NamedTuple):
+    """What a map looks at: the forecasts, the labels of the groups, and the numbers in X, if there are any.
+
+    `features` has a column for each number; None if X has no numbers.
+    """
+
+    p: Floats
+    labels: Labels
+    features: Floats | None = None
+
+
+Map = Callable[[Known], Floats]
 
 
 class Settings(NamedTuple):
-    """The settings of the three methods.
+    """The settings of the methods.
 
     `bins` is how many bins the histogram and multicalibration have. Multicalibration moves a cell only if
     chance explains its gap with a probability below 1 − `confidence`. It makes at most `max_patches` moves.
@@ -56,13 +85,13 @@ class Codes(NamedTuple):
     places: Any
 
 
-def fit_histogram(p: Floats, y: Floats, labels: Labels, settings: Settings) -> Map:
-    """Learn a map that forecasts, in each of some bins with equal counts, the frequency of the bin."""
-    edges = np.unique(np.quantile(p, np.linspace(0, 1, settings.bins + 1)[1:-1]))
-    place = np.searchsorted(edges, p, side="right")
-    rows = np.bincount(place, minlength=len(edges) + 1)
-    happened = np.bincount(place, y, minlength=len(edges) + 1) / np.maximum(rows, 1)
-    return _Histogram(edges, np.where(rows > 0, happened, y.mean()))
+def fit_histogram(known: Known, y: Floats, weight: Floats, settings: Settings) -> Map:
+    """Learn a map that forecasts, in each of some bins with equal weights, the frequency of the bin."""
+    edges = equal_mass_edges(known.p, weight, settings.bins)
+    place = np.searchsorted(edges, known.p, side="right")
+    rows = np.bincount(place, weight, minlength=len(edges) + 1)
+    happened = np.bincount(place, weight * y, minlength=len(edges) + 1)
+    return _Histogram(edges, np.where(rows > 0, happened / np.maximum(rows, _TINY), _mean(y, weight)))
 
 
 @dataclass(frozen=True)
@@ -70,32 +99,33 @@ class _Histogram:
     edges: Floats
     happened: Floats
 
-    def __call__(self, p: Floats, labels: Labels) -> Floats:
-        mapped: Floats = self.happened[np.searchsorted(self.edges, p, side="right")]
+    def __call__(self, known: Known) -> Floats:
+        mapped: Floats = self.happened[np.searchsorted(self.edges, known.p, side="right")]
         return mapped
 
 
-def fit_isotonic(p: Floats, y: Floats, labels: Labels, settings: Settings) -> Map:
+def fit_isotonic(known: Known, y: Floats, weight: Floats, settings: Settings) -> Map:
     """Learn a map that never decreases, by isotonic regression."""
-    return _Isotonic(IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(p, y))
+    regression = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
+    return _Isotonic(regression.fit(known.p, y, sample_weight=weight))
 
 
 @dataclass(frozen=True)
 class _Isotonic:
     regression: Any
 
-    def __call__(self, p: Floats, labels: Labels) -> Floats:
-        mapped: Floats = self.regression.predict(p)
+    def __call__(self, known: Known) -> Floats:
+        mapped: Floats = self.regression.predict(known.p)
         return mapped
 
 
-def _fit_smoothed(p: Floats, y: Floats, labels: Labels, settings: Settings) -> Map:
+def fit_smoothed(known: Known, y: Floats, weight: Floats, settings: Settings) -> Map:
     """Learn an isotonic map and smooth its steps, so that a step with few rows does not forecast 0 or 1."""
-    isotonic = fit_isotonic(p, y, labels, settings)
-    level, place = np.unique(isotonic(p, labels), return_inverse=True)
-    rows, happened = np.bincount(place), np.bincount(place, y)
+    isotonic = fit_isotonic(known, y, weight, settings)
+    level, place = np.unique(isotonic(known), return_inverse=True)
+    rows, happened = np.bincount(place, weight), np.bincount(place, weight * y)
     # Add two rows to each step, with the frequency of all rows.
-    smoothed = (happened + 2 * y.mean()) / (rows + 2)
+    smoothed = (happened + 2 * _mean(y, weight)) / (rows + 2)
     return _Smoothed(isotonic, level, np.maximum.accumulate(smoothed))
 
 
@@ -105,31 +135,35 @@ class _Smoothed:
     level: Floats
     smoothed: Floats
 
-    def __call__(self, p: Floats, labels: Labels) -> Floats:
-        mapped: Floats = np.interp(self.isotonic(p, labels), self.level, self.smoothed)
+    def __call__(self, known: Known) -> Floats:
+        mapped: Floats = np.interp(self.isotonic(known), self.level, self.smoothed)
         return mapped
 
 
-def fit_patches(p: Floats, y: Floats, labels: Labels, settings: Settings) -> Map:
+def fit_patches(known: Known, y: Floats, weight: Floats, settings: Settings) -> Map:
     """Learn a smoothed isotonic map; then move one cell after the other that is off by more than chance.
 
     Warns with a ConvergenceWarning if there are such cells left after `max_patches` moves.
     """
+    labels = known.labels
     codes = {name: Codes(*np.unique(values, return_inverse=True)) for name, values in labels.items()}
-    start = _fit_smoothed(p, y, labels, settings)
-    said, patches = np.clip(start(p, labels), _LEAST, 1 - _LEAST), list[Patch]()
+    start = fit_smoothed(known, y, weight, settings)
+    said, patches = np.clip(start(known), _LEAST, 1 - _LEAST), list[Patch]()
     while len(patches) < settings.max_patches:
-        worst = _worst_cell(said, y, codes, settings)
+        worst = _worst_cell(said, y, weight, codes, settings)
         if worst is None:
             break
         inside = _inside(said, worst, labels, settings.bins)
-        rows, happened, total = int(inside.sum()), float(y[inside].sum()), float(said[inside].sum())
+        mine = weight[inside]
+        rows = _counted(mine.sum(), (mine**2).sum())
         # Add rows that went as forecast: a few surprising rows must not move a small cell far.
-        target = (happened * rows + total * _PRIOR_ROWS) / (rows + _PRIOR_ROWS)
-        patches.append(worst._replace(shift=_balancing_shift(said[inside], target)))
+        target = (float(mine @ y[inside]) * rows + float(mine @ said[inside]) * _PRIOR_ROWS) / (
+            rows + _PRIOR_ROWS
+        )
+        patches.append(worst._replace(shift=_balancing_shift(said[inside], target, mine)))
         said = _apply(said, patches[-1], labels, settings.bins)
     else:
-        if _worst_cell(said, y, codes, settings) is not None:
+        if _worst_cell(said, y, weight, codes, settings) is not None:
             message = f"multicalibration stopped at max_patches={settings.max_patches}, with gaps left"
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
     return _Patched(start, tuple(patches), settings.bins)
@@ -141,10 +175,10 @@ class _Patched:
     patches: tuple[Patch, ...]
     bins: int
 
-    def __call__(self, p: Floats, labels: Labels) -> Floats:
-        p = np.clip(self.start(p, labels), _LEAST, 1 - _LEAST)
+    def __call__(self, known: Known) -> Floats:
+        p = np.clip(self.start(known), _LEAST, 1 - _LEAST)
         for patch in self.patches:
-            p = _apply(p, patch, labels, self.bins)
+            p = _apply(p, patch, known.labels, self.bins)
         return p
 
 
@@ -165,8 +199,8 @@ def _bin_of(p: Floats, bins: int) -> Any:
     return np.minimum((p * bins).astype(np.int64), bins - 1)
 
 
-def _balancing_shift(p: Floats, happened: float) -> float:
-    """Return how far log odds must move for the forecasts to add up to `happened`.
+def _balancing_shift(p: Floats, happened: float, weight: Floats) -> float:
+    """Return how far log odds must move for the weighted forecasts to add up to `happened`.
 
     Their sum grows with the shift, so repeated halving finds it. If all outcomes were 1, or all 0, no shift
     is large enough; then the largest allowed is returned.
@@ -175,14 +209,16 @@ def _balancing_shift(p: Floats, happened: float) -> float:
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         moved = odds * np.exp(middle)
-        if float((moved / (1 + moved)).sum()) < happened:
+        if float(weight @ (moved / (1 + moved))) < happened:
             low = middle
         else:
             high = middle
     return (low + high) / 2
 
 
-def _worst_cell(said: Floats, y: Floats, codes: dict[str, Codes], settings: Settings) -> Patch | None:
+def _worst_cell(
+    said: Floats, y: Floats, weight: Floats, codes: dict[str, Codes], settings: Settings
+) -> Patch | None:
     """Of the cells that are off by more than chance, return the one with the largest total error; or None.
 
     A cell is all rows or a group, or a bin of these, as in the audit. Each cell is tested alone. The audit
@@ -194,9 +230,13 @@ def _worst_cell(said: Floats, y: Floats, codes: dict[str, Codes], settings: Sett
     worst, cost = None, 0.0
     for name, code in [(None, everyone), *codes.items()]:
         shape, at = (len(code.labels), bins), code.places * bins + place
-        cells = [np.bincount(at, weights, math.prod(shape)).reshape(shape) for weights in (None, y, said)]
-        rows, happened, total = (np.column_stack([cell, cell.sum(axis=1)]) for cell in cells)
-        mean, mu = happened / np.maximum(rows, 1), np.clip(total / np.maximum(rows, 1), 0.0, 1.0)
+        cells = [
+            np.bincount(at, w, math.prod(shape)).reshape(shape)
+            for w in (weight, weight**2, weight * y, weight * said)
+        ]
+        mass, squares, happened, total = (np.column_stack([cell, cell.sum(axis=1)]) for cell in cells)
+        mean, mu = happened / np.maximum(mass, _TINY), np.clip(total / np.maximum(mass, _TINY), 0.0, 1.0)
+        rows = _counted(mass, squares)
         lost = np.where(rows * bounds.divergence(mean, mu) > limit, np.abs(happened - total), 0.0)
         k, b = np.unravel_index(int(np.argmax(lost)), lost.shape)
         if lost[k, b] > cost:
@@ -205,8 +245,75 @@ def _worst_cell(said: Floats, y: Floats, codes: dict[str, Codes], settings: Sett
     return worst
 
 
-METHODS: dict[str, Callable[[Floats, Floats, Labels, Settings], Map]] = {
+def _counted(mass: Any, squares: Any) -> Any:
+    """How many equally heavy rows are as good evidence: (Σw)² / Σw², Kish's effective number of rows."""
+    return mass**2 / np.maximum(squares, _TINY)
+
+
+def _mean(y: Floats, weight: Floats) -> float:
+    return float(weight @ y / weight.sum())
+
+
+def fit_boosting(known: Known, y: Floats, weight: Floats, settings: Settings) -> Map:
+    """Learn small trees on the log odds of the forecast, the groups, and the numbers in X."""
+    columns = {
+        name: {str(label): code for code, label in enumerate(_commonest(values))}
+        for name, values in known.labels.items()
+    }
+    if y.min() == y.max():
+        return _Boosted(columns, None, float(y[0]))
+    read = _Boosted(columns, None, 0.0)
+    seen = read.features_of(known)
+    labelled = np.arange(seen.shape[1]) - 1 < len(columns)
+    labelled[0] = False
+    stop = bool(np.bincount(y.astype(np.int64)).min() >= _TO_STOP_EARLY)
+    trees = HistGradientBoostingClassifier(**_TREES, early_stopping=stop, categorical_features=labelled)
+    with _threads_for(len(y)):
+        # With weights, even equal ones, scikit-learn takes many times as long to find its bins.
+        equal = weight.min() == weight.max()
+        return _Boosted(columns, trees.fit(seen, y, sample_weight=None if equal else weight), 0.0)
+
+
+def _threads_for(rows: int) -> Any:
+    """With few rows one thread: several would wait for each other longer than they work."""
+    return threadpool_limits(1 if rows < _MANY_ROWS else None, user_api="openmp")
+
+
+def _commonest(values: Any) -> Any:
+    """Return the commonest labels, as many as the trees can tell apart."""
+    different, counts = np.unique(values, return_counts=True)
+    return different[np.argsort(-counts, kind="stable")][:_MOST_LABELS]
+
+
+@dataclass(frozen=True)
+class _Boosted:
+    """`codes` number the labels of each grouping. Without `trees` the forecast is always `constant`."""
+
+    codes: dict[str, dict[str, int]]
+    trees: Any
+    constant: float
+
+    def features_of(self, known: Known) -> Floats:
+        p = np.clip(known.p, _LEAST, 1 - _LEAST)
+        columns = [np.log(p / (1 - p))]
+        for name, codes in self.codes.items():
+            different, place = np.unique(known.labels[name], return_inverse=True)
+            columns.append(np.array([codes.get(str(label), np.nan) for label in different])[place])
+        if known.features is not None:
+            columns.extend(known.features.T)
+        return np.column_stack(columns)
+
+    def __call__(self, known: Known) -> Floats:
+        if self.trees is None:
+            return np.full(len(known.p), self.constant)
+        with _threads_for(len(known.p)):
+            mapped: Floats = self.trees.predict_proba(self.features_of(known))[:, 1]
+        return mapped
+
+
+METHODS: dict[str, Callable[[Known, Floats, Floats, Settings], Map]] = {
     "histogram": fit_histogram,
-    "isotonic": fit_isotonic,
+    "isotonic": fit_smoothed,
     "multicalibration": fit_patches,
+    "boosting": fit_boosting,
 }

@@ -1,0 +1,128 @@
+"""Learn a map for each class, and keep it only if it is better on rows that it has not seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from makewhole.arguments import Floats
+from makewhole.mending.maps import METHODS, Known, Map, Settings
+from makewhole.mending.splitting import Fold
+
+UNCHANGED = "unchanged"
+
+# A map is kept if its gain is more than this many standard errors. Where forecasts need no mending, a map
+# loses on average, so that a lucky gain is rarer than the usual one in six. To ask less where an audit
+# refutes the forecasts was tried, and did harm: the audit of few rows may be wrong, too.
+_ERRORS = 1.0
+
+
+@dataclass(frozen=True)
+class Mender:
+    """A map for each class; with two classes only for the second. Without maps, forecasts stay as they are.
+
+    `least` is the smallest probability that is forecast.
+    """
+
+    maps: tuple[Map, ...]
+    least: float
+
+    def __call__(self, raw: Floats, labels: Any, features: Floats | None) -> Floats:
+        """Return better forecasts; those of several classes are scaled to add up to 1."""
+        if self.maps:
+            mapped = [one(Known(p, labels, features)) for one, p in zip(self.maps, raw.T, strict=True)]
+            raw = np.column_stack(mapped)
+        mended: Floats = np.clip(raw, self.least, 1 - self.least)
+        if mended.shape[1] == 1:
+            return mended
+        classes = mended.shape[1]
+        added: Floats = self.least + (1 - classes * self.least) * mended / mended.sum(axis=1, keepdims=True)
+        return added
+
+
+class Lesson(NamedTuple):
+    """What a map is learned from: forecasts that were held out, their outcomes and what else is known.
+
+    `weight` has the mean 1. Rows of a `cluster` may depend on each other; None if no rows do.
+    """
+
+    raw: Floats
+    outcome: Any
+    labels: Any
+    features: Floats | None
+    weight: Floats
+    cluster: Any
+
+    def take(self, rows: Any) -> Lesson:
+        """Return some of the rows."""
+        labels = {name: values[rows] for name, values in self.labels.items()}
+        features = None if self.features is None else self.features[rows]
+        cluster = None if self.cluster is None else self.cluster[rows]
+        weight = self.weight[rows] / max(float(self.weight[rows].mean()), 1e-300)
+        return Lesson(self.raw[rows], self.outcome[rows], labels, features, weight, cluster)
+
+
+def learn(lesson: Lesson, method: str, settings: Settings, least: float) -> Mender:
+    """Learn a map for each class."""
+    binary = lesson.raw.shape[1] == 1
+    maps = [
+        METHODS[method](
+            Known(p, lesson.labels, lesson.features),
+            (lesson.outcome == k + binary).astype(np.float64),
+            lesson.weight,
+            settings,
+        )
+        for k, p in enumerate(lesson.raw.T)
+    ]
+    return Mender(tuple(maps), least)
+
+
+class Choice(NamedTuple):
+    """What was kept, the method or `UNCHANGED`, and the map's gain of log loss with its standard error."""
+
+    kept: str
+    gain: float
+    error: float
+
+
+def choose(lesson: Lesson, folds: list[Fold], method: str, settings: Settings, least: float) -> Choice:
+    """Say whether the map is better than the forecasts as they are, on rows it has not seen.
+
+    In every fold the map is learned from the rows outside and compared inside.
+    """
+    gains: list[Floats] = []
+    tested: list[Any] = []
+    unchanged = Mender((), least)
+    for train, test in folds:
+        if not len(test) or len(np.unique(lesson.outcome[train])) < 2:
+            continue
+        mender, inside = learn(lesson.take(train), method, settings, least), lesson.take(test)
+        given = (inside.raw, inside.labels, inside.features)
+        gains.append(_log_loss(unchanged(*given), inside.outcome) - _log_loss(mender(*given), inside.outcome))
+        tested.append(test)
+    if not gains:
+        return Choice(UNCHANGED, 0.0, 0.0)
+    rows = np.concatenate(tested)
+    gain, error = _mean_and_error(
+        np.concatenate(gains), lesson.weight[rows], None if lesson.cluster is None else lesson.cluster[rows]
+    )
+    return Choice(method if gain > _ERRORS * error else UNCHANGED, gain, error)
+
+
+def _log_loss(said: Floats, outcome: Any) -> Floats:
+    if said.shape[1] == 1:
+        said = np.column_stack([1 - said, said])
+    lost: Floats = -np.log(said[np.arange(len(said)), outcome])
+    return lost
+
+
+def _mean_and_error(gains: Floats, weight: Floats, cluster: Any) -> tuple[float, float]:
+    """The weighted mean, and its standard error; rows of a cluster count as one."""
+    total = max(float(weight.sum()), 1e-300)
+    mean = float(weight @ gains) / total
+    away = weight * (gains - mean)
+    if cluster is not None:
+        away = np.bincount(np.unique(cluster, return_inverse=True)[1], away).astype(np.float64)
+    return mean, float(np.sqrt((away**2).sum())) / total

@@ -1,0 +1,114 @@
+"""Divide the rows: those to certify with, which nothing else sees, and those to learn from, in folds."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, StratifiedKFold, check_cv
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
+
+_FEWEST = 2  # rows of every class to learn from: one to fit a model to while the other is held out
+
+
+class Fold(NamedTuple):
+    """The rows of one fold: those to learn from, and those held out."""
+
+    train: Any
+    test: Any
+
+
+class Split(NamedTuple):
+    """The rows to learn from, those to certify with, and the folds of those to learn from."""
+
+    learn: Any
+    certify: Any
+    folds: list[Fold]
+
+
+def split_rows(X: Any, outcome: Any, cluster: Any, cv: Any, holdout: float, random_state: Any) -> Split:
+    """Divide the rows for `SoundClassifier.fit`.
+
+    With a number `cv`, a random share `holdout` of the rows (of the clusters, if there are any) is set aside
+    to certify with, and the others are divided into `cv` folds. With a splitter, its last split says which
+    rows to certify with and which to learn from, and its other splits are the folds. Rows to certify with are
+    taken out of every fold.
+    """
+    if isinstance(cv, (int, np.integer)):
+        return _split_at_random(outcome, cluster, int(cv), holdout, check_random_state(random_state))
+    return _split_by(check_cv(cv, outcome, classifier=True), X, outcome, cluster)
+
+
+def _split_at_random(outcome: Any, cluster: Any, cv: int, holdout: float, draw: Any) -> Split:
+    rows = len(outcome)
+    if cluster is None:
+        certify, learn = np.split(draw.permutation(rows), [max(1, round(holdout * rows))])
+        certify, learn = _keep_every_class(certify, learn, outcome)
+        fewest = int(np.bincount(outcome[learn]).min())
+        folds: Any = StratifiedKFold(min(cv, fewest), shuffle=True, random_state=draw)
+    else:
+        different = len(np.unique(cluster))
+        if different < 3:
+            raise ValueError(
+                "cluster must have at least 3 clusters, one to certify with and two to learn from; got "
+                f"{different}"
+            )
+        half = GroupShuffleSplit(1, test_size=holdout, random_state=draw)
+        learn, certify = next(half.split(outcome, groups=cluster))
+        folds = GroupKFold(min(cv, len(np.unique(cluster[learn]))))
+    _check(learn, certify, outcome)
+    groups = None if cluster is None else cluster[learn]
+    inside = folds.split(learn, outcome[learn], groups)
+    return Split(learn, certify, [Fold(learn[train], learn[test]) for train, test in inside])
+
+
+def _keep_every_class(certify: Any, learn: Any, outcome: Any) -> tuple[Any, Any]:
+    """Give rows back to learn from where a class has too few of them there.
+
+    The split does not look at the outcomes otherwise. A stratified one would: the share of a class would then
+    be the same in both parts, by luck or not, and the rows set aside would not be independent evidence.
+    """
+    counts = np.bincount(outcome[learn], minlength=int(outcome.max()) + 1)
+    back: list[int] = []
+    for k in np.flatnonzero(counts < _FEWEST):
+        back.extend(certify[outcome[certify] == k][: _FEWEST - counts[k]])
+    return certify[~np.isin(certify, back)], np.append(learn, np.array(back, dtype=learn.dtype))
+
+
+def _split_by(splitter: Any, X: Any, outcome: Any, cluster: Any) -> Split:
+    given = splitter.split(X, outcome, cluster)
+    splits = [Fold(*(np.asarray(part, dtype=np.int64) for part in one)) for one in given]
+    if len(splits) < 2:
+        raise ValueError(
+            f"cv must give at least two splits, the last to certify with and the others to learn from; got "
+            f"{len(splits)} from {splitter!r} (use more splits)"
+        )
+    last = splits[-1]
+    here = np.zeros(_num_samples(X), bool)
+    here[last.train] = True
+    here[last.test] = False
+    learn = np.flatnonzero(here)
+    _check(learn, last.test, outcome)
+    folds = [Fold(train[here[train]], test[here[test]]) for train, test in splits[:-1]]
+    folds = [fold for fold in folds if len(fold.train) and len(fold.test)]
+    if not folds:
+        raise ValueError(
+            "cv must hold out some of the rows that it does not certify with, to learn from; got none from "
+            f"{splitter!r} (its last split's test rows are the certification rows)"
+        )
+    return Split(learn, last.test, folds)
+
+
+def _check(learn: Any, certify: Any, outcome: Any) -> None:
+    if not len(certify):
+        raise ValueError(
+            f"cv and holdout must leave rows to certify with; got none of {len(outcome)} rows (give more "
+            "rows, or a larger holdout)"
+        )
+    missing = np.setdiff1d(outcome, outcome[learn])
+    if len(missing):
+        raise ValueError(
+            f"cv must leave every class among the {len(learn)} rows to learn from; got no row of class "
+            f"{missing[0]} there (give more rows, or another cv)"
+        )

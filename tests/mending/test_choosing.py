@@ -1,0 +1,73 @@
+"""Do no harm: forecasts that need no mending stay as they are."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+import makewhole as mw
+from makewhole.mending import maps
+from makewhole.mending.choosing import _mean_and_error
+from simulated import GRID, frozen
+
+METHODS: Any = ("histogram", "isotonic", "multicalibration", "boosting")
+
+
+def forecasts(rows: int, seed: int, bias: float) -> tuple[Any, Any]:
+    """Log odds that are `bias` times too large; the second column is a group that means nothing."""
+    rng = np.random.default_rng(seed)
+    p = rng.choice(GRID, rows)
+    said = expit(bias * logit(p))
+    return np.column_stack([said, rng.integers(0, 20, rows)]), (rng.random(rows) < p).astype(int)
+
+
+def excess(fitted: mw.SoundClassifier, bias: float) -> float:
+    """How much more log loss is expected of what is published than of what the model says; exactly."""
+    X = np.column_stack([expit(bias * logit(GRID)), np.zeros(len(GRID))])
+    mu = fitted.predict_proba(X)[:, 1]
+    lost = -(GRID * np.log(mu / X[:, 0]) + (1 - GRID) * np.log((1 - mu) / (1 - X[:, 0])))
+    return float(lost.mean())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_forecasts_that_are_right_are_kept(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(maps._TREES, "max_iter", 20)
+    kept, harm = [], []
+    for seed in range(20):
+        model = mw.SoundClassifier(frozen(), groups=[1], method=method, random_state=seed)
+        kept.append(model.fit(*forecasts(2000, seed, 1.0)).kept_)
+        harm.append(excess(model, 1.0))
+    assert kept.count("unchanged") >= 16  # a lucky gain of one standard error is rarer than one in six
+    assert np.mean(harm) < 0.02  # most of this is rounding; the map alone costs more, and every time
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_forecasts_that_are_wrong_are_mended(method: Any) -> None:
+    fitted = mw.SoundClassifier(frozen(), groups=[1], method=method, random_state=0)
+    fitted.fit(*forecasts(3000, 0, 2.5))
+    assert fitted.kept_ == method
+    assert fitted.gain_ > 5 * fitted.gain_error_
+    assert len(fitted.maps_) == 1
+    assert excess(fitted, 2.5) < -0.1
+
+
+def test_what_is_kept_is_the_model_rounded() -> None:
+    X, y = forecasts(3000, 1, 1.0)
+    fitted = mw.SoundClassifier(frozen(), groups=[1], random_state=0).fit(X, y)
+    assert (fitted.kept_, fitted.maps_) == ("unchanged", ())
+    order = np.argsort(X[:, 0])
+    said = fitted.predict_proba(X)[order, 1]
+    assert np.all(np.diff(said) >= 0)
+    assert said.mean() == pytest.approx(X[:, 0].mean(), abs=0.03)
+
+
+def test_the_error_of_a_gain_counts_clusters_not_rows() -> None:
+    rng = np.random.default_rng(0)
+    shared = np.repeat(rng.normal(size=200), 10)
+    cluster = np.repeat(np.arange(200), 10)
+    apart = _mean_and_error(shared, np.ones(2000), None)[1]
+    together = _mean_and_error(shared, np.ones(2000), cluster)[1]
+    assert apart == pytest.approx(shared.std() / np.sqrt(2000))
+    assert together == pytest.approx(shared.std() / np.sqrt(200), rel=0.01)

@@ -1,0 +1,139 @@
+"""Which rows certify: never one that the model, the map or the levels have learned from."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    PredefinedSplit,
+    ShuffleSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
+
+import makewhole as mw
+from makewhole.mending.splitting import split_rows
+from simulated import draw_rows, frozen
+
+ROWS = 600
+CLUSTER = np.arange(ROWS) // 10
+OUTCOME = np.random.default_rng(0).integers(0, 2, ROWS)
+SPLITTERS: Any = {
+    "number": 5,
+    "KFold": KFold(4, shuffle=True, random_state=0),
+    "StratifiedKFold": StratifiedKFold(4),
+    "TimeSeriesSplit": TimeSeriesSplit(5, gap=7),
+    "GroupKFold": GroupKFold(5),
+    "ShuffleSplit": ShuffleSplit(4, test_size=0.3, train_size=0.5, random_state=0),
+    "list of splits": list(KFold(3).split(np.zeros(ROWS))),
+    "overlapping": [(np.arange(300), np.arange(300, 500)), (np.arange(ROWS), np.arange(500, ROWS))],
+}
+
+
+@pytest.mark.parametrize("name", SPLITTERS)
+def test_rows_that_certify_are_in_no_fold(name: str) -> None:
+    X = np.arange(ROWS, dtype=float)[:, None]
+    split = split_rows(X, OUTCOME, CLUSTER if name == "GroupKFold" else None, SPLITTERS[name], 0.25, 0)
+    assert not set(split.certify) & set(split.learn)
+    assert len(set(split.certify)) == len(split.certify) > 0
+    for train, test in split.folds:
+        assert not set(train) & set(test)
+        assert set(train) | set(test) <= set(split.learn)
+    if name == "number":
+        assert len(split.certify) == ROWS // 4
+        assert sorted(np.concatenate([fold.test for fold in split.folds])) == sorted(split.learn)
+    if name == "TimeSeriesSplit":
+        assert list(split.certify) == list(range(500, 600))
+        assert max(split.learn) == 492
+        assert all(max(train) < min(test) for train, test in split.folds)
+    if name == "GroupKFold":
+        assert not set(CLUSTER[split.certify]) & set(CLUSTER[split.learn])
+
+
+def test_a_number_of_folds_keeps_clusters_together() -> None:
+    split = split_rows(np.zeros((ROWS, 1)), OUTCOME, CLUSTER, 4, 0.3, 0)
+    parts = [split.certify, *(fold.test for fold in split.folds)]
+    assert len(set(CLUSTER)) == sum(len(set(CLUSTER[part])) for part in parts)
+
+
+def test_the_random_split_does_not_look_at_the_outcomes() -> None:
+    """Whatever the outcomes are, the same rows are set aside, but for classes that would vanish."""
+    X = np.zeros((ROWS, 1))
+    one, other = (split_rows(X, y, None, 5, 0.4, 3).certify for y in (OUTCOME, 1 - OUTCOME))
+    np.testing.assert_array_equal(one, other)
+    rare = np.zeros(ROWS, dtype=int)
+    rare[one[:2]] = 1  # the only two rows of their class
+    split = split_rows(X, rare, None, 5, 0.4, 3)
+    assert set(one[:2]) <= set(split.learn)
+    assert len(split.certify) == len(one) - 2
+
+
+class Memory(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+    """A model that knows the outcomes of all rows that it was fitted to, and says ½ of others."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        self.classes_, self.known_ = np.array([0, 1]), dict(zip(X[:, 0].tolist(), y.tolist(), strict=True))
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        said = np.array([self.known_.get(x, 0.5) for x in X[:, 0].tolist()])
+        return np.column_stack([1 - said, said])
+
+
+@pytest.mark.parametrize("name", SPLITTERS)
+@pytest.mark.parametrize("method", ["multicalibration", "boosting"])
+def test_nothing_that_certifies_was_learned(name: str, method: Any) -> None:
+    """A model that knows what it has seen by heart, and nothing else, is certified to know nothing."""
+    X = np.arange(ROWS, dtype=float)[:, None]
+    model = mw.SoundClassifier(Memory(), method=method, cv=SPLITTERS[name], random_state=0)
+    fitted = model.fit(X, OUTCOME, cluster=CLUSTER if name == "GroupKFold" else None)
+    new = fitted.predict_interval(X[-5:] + 1000)
+    assert np.all(new[:, 0] < 0.5)
+    assert np.all(new[:, 1] > 0.5)
+    assert fitted.report_.brier > 0.24
+
+
+def test_a_frozen_model_is_not_fitted_again_and_all_rows_are_for_the_map() -> None:
+    X, y = draw_rows(3000, 0)
+    model = LogisticRegression().fit(X[:500], y[:500])
+    coefficients = model.coef_.copy()
+    fitted = mw.SoundClassifier(FrozenEstimator(model), random_state=0).fit(X, y)
+    np.testing.assert_array_equal(fitted.estimator_.coef_, coefficients)
+    assert fitted.report_.rows == 1200
+    assert fitted.least_ == 1 / 1802
+    late = mw.SoundClassifier(frozen(), cv=TimeSeriesSplit(4)).fit(X, y)
+    assert late.report_.rows == 600
+    with pytest.raises(
+        ValueError, match=r"only classes that the frozen estimator knows, \[0, 1\]; got \[7\]"
+    ):
+        mw.SoundClassifier(frozen()).fit(X, np.where(np.arange(3000) == 5, 7, y))
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        (PredefinedSplit([-1] * 300 + [0] * 300), "cv must give at least two splits, .*; got 1 from"),
+        (
+            [(np.arange(300), np.arange(300, 600)), (np.arange(600), [])],
+            "rows to certify with; got none of 600",
+        ),
+        (PredefinedSplit([0] * 300 + [1] * 300), "cv must hold out some of the rows .*; got none from"),
+        (KFold(2), "cv must leave every class among the 300 rows to learn from; got no row of class 0 there"),
+    ],
+)
+def test_a_splitter_that_will_not_do_is_named(cv: Any, message: str) -> None:
+    X, y = draw_rows(600, 0)
+    y = 1 - np.arange(600) // 300 if isinstance(cv, KFold) else y
+    with pytest.raises(ValueError, match=message):
+        mw.SoundClassifier(frozen(), cv=cv).fit(X, y)
+
+
+def test_too_few_clusters_are_named() -> None:
+    X, y = draw_rows(100, 0)
+    with pytest.raises(ValueError, match="cluster must have at least 3 clusters, .*; got 2"):
+        mw.SoundClassifier(frozen()).fit(X, y, cluster=np.arange(100) % 2)
