@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 import makewhole as mw
 
-SHARES = [0.98 / 2**k for k in range(10)]
+SHARES = [0.98 * 4 / 2**k for k in range(10)]
 
 
 def money(wins: Any, weight: Any, loses: Any, c: float) -> float:

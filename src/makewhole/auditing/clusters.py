@@ -21,8 +21,9 @@ from makewhole.jit import call, jit
 
 _METHOD = "bets on whole clusters, mixed over their sizes (Waudby-Smith and Ramdas 2024)"
 
-# What is staked on each cluster, as shares of the most that the bettor may stake and never owe anything.
-_SHARES = 0.98 * 2.0 ** -np.arange(10)
+# What is staked on each cluster, as shares of the most that the bettor may stake at c = 0 and never owe
+# anything. Above 1 it may be where the price is below 0, which is where upper bounds on rare events lie.
+_SHARES = 0.98 * 2.0 ** (2.0 - np.arange(10))
 
 # A bettor's largest stake is set by the largest mean forecast; where this is tiny, by this share of the rows.
 _LEAST_SHARE = 0.01
