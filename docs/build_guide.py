@@ -32,16 +32,18 @@ def run(page: str) -> tuple[str, dict[str, Any]]:
 
 
 def main() -> None:
-    """Rewrite the page, and draw its figure."""
+    """Rewrite the page, and draw its figures."""
     page, names = run(PAGE.read_text())
     PAGE.write_text(page)
     figure = Figure(figsize=(11, 6.0), layout="constrained")
-    everyone, group = figure.subplots(1, 2)
-    mw.plots.ReliabilityDisplay.from_report(names["report"], ax=everyone)
-    of = {"group": "marital_status", "value": "Married-civ-spouse"}
-    mw.plots.ReliabilityDisplay.from_report(names["report"], ax=group, **of)
-    everyone.set_title("everyone", fontsize=10)
+    rows, days = figure.subplots(1, 2)
+    mw.plots.ReliabilityDisplay.from_report(names["rows"], ax=rows)
+    mw.plots.ReliabilityDisplay.from_report(names["report"], ax=days)
+    rows.set_title("flights taken for independent", fontsize=10)
+    days.set_title("flights of one day may depend on each other", fontsize=10)
     figure.savefig(DOCS / "figures" / "guide_raw.png", dpi=110, metadata={"Software": None})
+    drawn = mw.plots.LossDisplay.from_results({"reserve": names["result"]})
+    drawn.figure_.savefig(DOCS / "figures" / "guide_later.png", dpi=110, metadata={"Software": None})
 
 
 if __name__ == "__main__":

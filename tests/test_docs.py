@@ -5,8 +5,6 @@ import re
 import shlex
 from pathlib import Path
 
-import numpy as np
-import polars as pl
 import pytest
 
 from makewhole.cli import _parser
@@ -64,36 +62,17 @@ def test_the_readmes_table_of_corrections_is_the_registrys() -> None:
     assert re.findall(r"^\| `\w+` \|.*\|$", text, re.MULTILINE) == rows
 
 
-def test_the_guide_runs_on_people_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its numbers come from the real file, with `make figures`; here its code runs."""
-    from makewhole import datasets
-
-    draw, rows = np.random.default_rng(0), 3000
-    table = pl.DataFrame(
-        {
-            **{name: draw.integers(18, 70, rows) for name in ("age", "education_num", "hours_per_week")},
-            **{name: draw.integers(0, 1000, rows) for name in ("capital_gain", "capital_loss")},
-            **{name: draw.choice(list("abc"), rows) for name in ("workclass", "occupation", "sex", "race")},
-            "marital_status": draw.choice(["Married", "Single"], rows),
-            "test": draw.uniform(size=rows) < 0.3,
-        }
-    )
-    over = (draw.uniform(size=rows) < 0.2 + 0.4 * (table["marital_status"] == "Married").to_numpy()).astype(
-        int
-    )
-    monkeypatch.setattr(datasets, "load_adult_table", lambda: table.with_columns(over_50k=pl.Series(over)))
-    p = draw.uniform(0.3, 0.7, rows)
-    games = pl.DataFrame(
-        {"date": ["2026-01-01"] * rows, "team1": ["home"] * rows, "mu": p, "y": draw.uniform(size=rows) < p}
-    )
-    monkeypatch.setattr(datasets, "load_538", lambda league: games)
+@pytest.mark.slow
+def test_the_guide_is_what_its_code_prints() -> None:
+    """The flights are installed with the extra; versions of libraries differ in digits, not in words."""
     spec = importlib.util.spec_from_file_location("build_guide", ROOT / "docs" / "build_guide.py")
     assert spec is not None
     assert spec.loader is not None
     guide = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(guide)
-    page, names = guide.run((ROOT / "docs" / "stand-behind.md").read_text())
-    assert page.count("```text") == 4
-    assert "REFUTED: whoever bets" in page
-    assert "marital_status=" in names["report"].best.where()
-    assert page.count("of at most 5,000") == 3
+    written = (ROOT / "docs" / "stand-behind.md").read_text(encoding="utf-8")
+    page, names = guide.run(written)
+    digits = re.compile(r"[-+]?\d[\d,.e+-]*|\s+")
+    assert digits.sub(" ", page) == digits.sub(" ", written)
+    assert names["mended"].verdict_ == "certified"
+    assert names["result"].peak_loss <= names["capital"]

@@ -315,6 +315,7 @@ class LossDisplay:
             one.set_xlabel("forecasts settled")
             if any(len(curve.round) and curve.round[-1] >= 1000 for curve in self.curves.values()):
                 one.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
+                one.locator_params(axis="x", nbins=5)  # more would run into each other
             one.spines[["top", "right"]].set_visible(False)
             one.legend(frameon=False)
         return self
