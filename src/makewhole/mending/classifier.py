@@ -422,7 +422,10 @@ def _some(values: Any, rows: Any) -> Any:
 
 
 def _read_weights(sample_weight: Any, X: Any) -> Floats:
-    weight: Floats = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weight: Floats = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    arguments.reject("sample_weight", weight, weight < 0, "must not be negative")
+    if not weight.any():  # older versions of scikit-learn do not look
+        raise ValueError("sample_weight must be more than 0 for some row; got zeros only")
     return weight
 
 
