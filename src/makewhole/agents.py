@@ -332,7 +332,7 @@ class Customers:
       that she thinks is underpriced, if her probability lies outside [μ − c, μ + c].
     - A *clairvoyant* knows the outcome, and stakes `size` on it if it wins more than the bet costs.
 
-    Nobody is as well informed as a clairvoyant, so a share of them is a stress test.
+    Real customers know less than a clairvoyant, so a share of clairvoyants is a stress test.
 
     Parameters
     ----------

@@ -67,21 +67,23 @@ def audit(
 
     The rows are put into cells: bins of the forecast, groups, and bins of groups. Each cell is a bet that the
     outcomes there are more frequent (or rarer) than forecast. The report says what each bet wins and between
-    which bounds, and the smallest c that the data do not refute.
+    which bounds. It has two values of c: any c below `smallest_c` is refuted, and `certified_c` is certified.
 
-    The engine that holds the data adds them up; only the sums of the cells come back. The bounds are those of
-    Chernoff and Hoeffding (`makewhole.bounds`). They hold for all cells at once (Bonferroni), and for any
-    number of rows, if the outcomes are independent given the forecasts; their probabilities may all differ.
-    A tenth of the risk goes to a test of all cells together, which finds many small gaps.
+    The library that holds the data adds them up; only the sums of the cells come back. By default the
+    outcomes are assumed to be independent given the forecasts; their probabilities may all differ. The bounds
+    (`makewhole.bounds`) then hold for all cells at once (Bonferroni), and for any number of rows. A tenth of
+    the risk 1 − `confidence` goes to a test of all cells together, which can find many small gaps.
 
     Outcomes often depend on each other: the flights of one day share the weather. Name the day as `cluster`,
-    and only those of different days need be independent.
+    and only those of different days need be independent. The bounds are then those of bets on whole clusters.
 
     The forecasts, c, groups and weights must not depend on the outcomes audited. Those of a model that learns
     from these outcomes do. For such a model there is `method="betting"`: it needs only that every forecast
     was made before its outcome was known, and may be repeated as often as one likes while rows come in.
 
-    An audit with bins may overlook a bet that wins on part of a bin. A bet that it reports is a real one.
+    Under these assumptions a verdict is right with a probability of at least `confidence`. It is about bets
+    on whole cells: an audit may overlook a bet that wins only on part of a bin. "Open" does not mean that the
+    forecasts are right.
 
     Parameters
     ----------

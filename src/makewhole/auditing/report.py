@@ -78,8 +78,9 @@ class GroupFinding(NamedTuple):
     `mu` is the mean forecast, `outcome` how often it happened, `gap` the second minus the first, `c` the mean
     c. `wins` is what somebody wins per forecast who knows the forecast and the group, and stakes 1 on every
     bin where it has paid; it includes luck. `wins_low` is the part that is not luck. A c below `smallest_c`
-    is refuted by this group; at `certified_c` and above no bet on it can win. `p_value` bounds the chance of
-    data that speak as strongly against the forecaster, if the truth were always within c of the forecast.
+    is refuted by this group; at `certified_c` and above no bet on it wins on average, with the report's
+    confidence. `p_value` bounds the chance of data that speak as strongly against the forecaster, if the
+    truth were always within c of the forecast.
     `staked` and `won` are sums of money. With classes, `mu`, `outcome` and `gap` are those of `class_`, the
     class with the largest gap.
     """
@@ -147,9 +148,9 @@ class AuditReport:
     Attributes
     ----------
     verdict
-        "refuted": a bet that looks at the forecast, or at the forecast and a group, is shown to win (`best`).
-        "certified": no such bet can win at the c asked about. "open": the data show neither. Each with the
-        confidence asked for.
+        "refuted": some bet on a bin of the forecast, a group, or a bin of a group wins on average; `best` is
+        the likeliest. "certified": no such bet wins on average at the c asked about. "open": the data show
+        neither. Each holds with the confidence asked for, under what `assumed` says.
     p_value
         An upper bound on the chance of data that speak as strongly against the forecaster, if the truth
         always lay within c of the forecast.

@@ -102,8 +102,8 @@ def backtest(
         By default the largest in the log, which one would not have known before; with `customers`, 1.
     c_range
         The forecaster's `c_range`, in which ĉ must lie. By default that of a forecaster, (0, 0.5), and wider
-        if the log's ĉ is. In sound mode a `Reserve` keeps gains in a λ as low as −c₊, so this range matters
-        also if there is no ĉ.
+        if the log's ĉ is. In sound mode a `Reserve` keeps gains as a λ as low as −c₊, where c₊ is the upper
+        end. So this range matters also if there is no ĉ.
     one_sided
         The correction moves μ, and c is 0; stakes must not be negative.
     capital

@@ -131,12 +131,15 @@ def find_capital(
     progress: Callable[[int, int], None] | None = None,
     **columns: Any,
 ) -> CapitalReport:
-    """Find the smallest capital with which a forecaster could have stood behind a log, at a bearable price.
+    """Try several capitals on a log, and find the smallest that would have been enough, at a given price.
 
     For each capital the log is replayed by a forecaster in sound mode with `Reserve.for_capital(capital,
-    max_stake)`. Little capital makes c volatile and bets dear; much makes them cheap, because the forecaster
-    is slow to charge those who know more for what they win: look at the profit, too. The result says what
-    each capital would have cost those who bet, and names the smallest that sufficed. It is a backtest on
+    max_stake)`. With little capital c changes fast and bets are dear. With much they are cheap, because the
+    forecaster is slow to charge for what those who know more have won: look at the profit, too.
+
+    A capital sufficed if bets cost at most `premium`, at least the share `placed` of the wanted stakes was
+    placed, and the total loss never exceeded the capital. Where outcomes come late, the total loss can exceed
+    it: the bound is larger by what open bets can lose (`certified` in the result). All this is a backtest on
     these data and customers, and no promise about others.
 
     Parameters
@@ -146,8 +149,8 @@ def find_capital(
     premium
         The most that bets may cost above the model's own odds, per unit staked, on average.
     placed
-        The least share of the stakes that customers want, at c = 0, which must have been placed. Without it a
-        book that is closed, with a c so wide that hardly anybody bets, would look cheap.
+        The least share of the stakes that customers would place at c = 0, which must have been placed.
+        Without it, a forecaster with a c so wide that hardly anybody bets would look cheap.
     capitals
         The capitals to try, in the unit of the stakes; by default 1, 2, 5, … 5000 caps. A reserve cannot have
         less than one cap, which a single forecast can lose.
@@ -156,7 +159,8 @@ def find_capital(
     max_stake
         The cap, as in `backtest`.
     c_range
-        As in `InsuredForecaster`. Down to −c₊ a reserve keeps its gains, so a wide range makes bets cheaper.
+        (c₋, c₊), as in `InsuredForecaster`. A reserve keeps gains as a λ below 0, down to −c₊. So a larger c₊
+        makes bets cheaper after gains.
     progress
         A function that is called with (capitals done, capitals in all).
     columns

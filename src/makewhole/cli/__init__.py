@@ -34,7 +34,7 @@ examples:
       the paper's airline on real flights: its figures, and which of its claims hold
 
 exit codes: 0 done; 1 an error in the data or in the value of an argument (stderr says which), or an audit
-that found what --fail-if-refuted or --fail-unless-certified asks about; 2 an error in the command line;
+that --fail-if-refuted or --fail-unless-certified makes fail; 2 an error in the command line;
 130 interrupted; 141 the program that reads the output has ended.
 """
 

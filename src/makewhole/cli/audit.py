@@ -22,11 +22,13 @@ def add_parser(commands: Any) -> None:
         "audit",
         help="should we stand behind these forecasts?",
         description="Audit a file of forecasts and outcomes: which bets against the forecasts win, how much, "
-        "and how wide must c be? Every bin of the forecast, every group, and every bin of every group is a "
-        "bet. The forecaster stands behind the interval from forecast - c to forecast + c.",
+        "and how wide must the half-width c be? The forecaster stands behind the interval from forecast - c "
+        "to forecast + c; c is the price of a bet per unit staked. Every bin of the forecast, every "
+        "group, and every bin of every group is a bet. The verdict is refuted (some of these bets win on "
+        "average), certified (none does at this c) or open (the data show neither).",
         epilog="The bounds hold for all bets at once and for any number of rows, if the outcomes are "
         "independent given the forecasts; with --cluster, if those of different clusters are. For a model "
-        "that learned from these outcomes, such as an online learner, use --method betting.",
+        "that learned from these outcomes, such as an online learner, use --method betting with --order.",
     )
     add = parser.add_argument
     add("file", type=Path, help="a .csv, .tsv (or .gz of them) or .parquet file")
@@ -43,7 +45,7 @@ def add_parser(commands: Any) -> None:
         default=15,
         help="how many bins of equal width the forecast is divided into (default 15); fewer for little data",
     )
-    add("--confidence", type=float, default=0.95, help="with which all bounds hold (default 0.95)")
+    add("--confidence", type=float, default=0.95, help="the chance that all bounds hold (default 0.95)")
     add(
         "--max-groups",
         type=int,
@@ -94,7 +96,7 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
         "--fail-unless-certified",
         type=float,
         metavar="C",
-        help="exit with 1 unless the data certify this c: no bet on a bin or a group can win at it",
+        help="exit with 1 unless the data certify this c: no bet on a bin or a group wins on average at it",
     )
 
 

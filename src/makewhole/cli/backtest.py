@@ -39,7 +39,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--max-stake",
         type=float,
-        help="cap: the largest sum of |stake| on a forecast (default: the largest in the log)",
+        help="cap: the largest sum of |stake| on a forecast (default: the largest in the log; with "
+        "--customers, 1)",
     )
     add(
         "--one-sided",
@@ -69,10 +70,14 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         default="exact",
         help="sound: 0 <= c <= 1/2, and [mu - c, mu + c] inside [0, 1] (default exact)",
     )
-    add("--c-range", help="range of the model's half-width, such as 0,0.5 (default: that of the log)")
+    add("--c-range", help="range of the model's half-width (default: 0,0.5, and wider if the log's is)")
     add("--graded", action="store_true", help="outcomes are any numbers from 0 to 1, not only 0 and 1")
     add("--capital", type=float, help="the most that may ever be lost; needs --mode sound or --one-sided")
-    add("--max-exposure", type=float, help="the most that open bets may be able to lose; others are refused")
+    add(
+        "--max-exposure",
+        type=float,
+        help="the most that open bets may be able to lose; stakes beyond it are refused",
+    )
     add("--seed", type=int, default=0, help="seed of customers and of the correction swap (default 0)")
     add("--figure", type=Path, help="write the losses over time to this .png, .svg or .pdf")
     add("--json", action="store_true", help="print JSON")

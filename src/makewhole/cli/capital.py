@@ -18,18 +18,30 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "capital",
         help="how much capital does it take to stand behind these forecasts?",
-        description="Replay a file of forecasts with reserves of many sizes. Little capital makes bets dear, "
-        "much makes them cheap: what would each have cost those who bet, and which is the smallest that "
-        "sufficed? Without stakes and customers, everybody is a hedger.",
+        description="Replay a file of forecasts with several capitals. Little capital makes bets dear, much "
+        "makes them cheap: what would each have cost those who bet, and which is the smallest that sufficed? "
+        "A capital sufficed if bets cost at most --premium, at least the share --placed of the wanted stakes "
+        "was placed, and the total loss never exceeded it. Without --stake and --customers, everybody is a "
+        "hedger, who insures a loss.",
         epilog="It is a backtest on these data and customers, and no promise about others.",
     )
     add = parser.add_argument
     add_columns(add)
     add_customers(add)
     add("--max-stake", type=float, help="cap: the largest stake on a forecast (default: 1, or the log's)")
-    add("--premium", type=float, default=0.02, help="what bets may cost per unit staked (default 0.02)")
-    add("--placed", type=float, default=0.5, help="least share of stakes to be placed (default 0.5)")
-    add("--capitals", help="capitals to try, such as 100,1000 (default: 1, 2, 5, ... 5000 caps)")
+    add(
+        "--premium",
+        type=float,
+        default=0.02,
+        help="the most that bets may cost per unit staked, on average (default 0.02)",
+    )
+    add(
+        "--placed",
+        type=float,
+        default=0.5,
+        help="least share of the wanted stakes to be placed (default 0.5)",
+    )
+    add("--capitals", help="capitals to try, such as 100,1000 (default: 1, 2, 5, ... 5000 times the cap)")
     add("--seed", type=int, default=0, help="seed of the customers, who are drawn at random (default 0)")
     add("--figure", type=Path, help="write premium against capital to this .png, .svg or .pdf")
     add("--json", action="store_true", help="print JSON")

@@ -17,7 +17,7 @@ def add_columns(add: Any) -> None:
     add("file", type=Path, help="a .csv, .tsv (or .gz of them) or .parquet file")
     add("--mu", default="mu", help="column of probabilities (default mu); for classes p0,p1,...")
     add("--outcome", default="y", help="column of outcomes, 0 or 1 (default y); for classes 0 to K-1")
-    add("--stake", help="column of stakes, of any sign (default stake); for classes b0,b1,...")
+    add("--stake", help="column of stakes, of any sign (backtest: default stake); for classes b0,b1,...")
     add("--c-hat", help="column of the model's own half-width (default: 0)")
     add("--event", help="column that names the forecast; rows with the same name are stakes on one forecast")
     add("--time", help="column that says when the forecast was made (default: the order of the rows)")
@@ -33,8 +33,16 @@ def add_customers(add: Any) -> None:
         "Hedgers insure a loss, the informed believe the column --view, clairvoyants know the outcome",
     )
     add("--view", help="column of a better forecast, for informed customers")
-    add("--size", type=float, help="what informed customers and clairvoyants stake (default: the cap)")
-    add("--losses", type=float, help="mean of the hedgers' losses (default: the paper's, up to the cap)")
+    add(
+        "--size",
+        type=float,
+        help="what informed customers and clairvoyants stake (default: the cap); needs --max-stake",
+    )
+    add(
+        "--losses",
+        type=float,
+        help="mean of the hedgers' losses (default: the paper's, up to the cap); needs --max-stake",
+    )
 
 
 def read_customers(given: argparse.Namespace) -> mw.agents.Customers | None:

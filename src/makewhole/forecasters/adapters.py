@@ -171,12 +171,13 @@ def as_table(model: Any, rows: list[dict[Any, Any]]) -> Any:
 
 
 class RegressorForecaster:
-    """A river or scikit-learn regressor as a base learner for graded outcomes, with ĉ = 0.
+    """A river or scikit-learn regressor as a base learner for graded outcomes.
 
-    The model forecasts a quantity, such as a delay in minutes, between two ends. μ̂ is where its forecast lies
-    between them, from 0 (`low`) to 1 (`high`); a forecast beyond an end counts as that end. The model learns
-    the quantity that the outcome stands for. A scikit-learn model without `partial_fit` must be fitted
-    before, and does not change.
+    The model forecasts a quantity, such as a delay in minutes, between two ends. The base learner says μ̂,
+    which is where this forecast lies between the ends, from 0 (`low`) to 1 (`high`); a forecast beyond an end
+    counts as that end. Its own half-width ĉ is 0. Outcomes are such shares, too: `share` computes them. The
+    model learns the quantity that the outcome stands for. A scikit-learn model without `partial_fit` must be
+    fitted before, and does not change.
 
     Parameters
     ----------

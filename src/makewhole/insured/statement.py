@@ -54,12 +54,16 @@ class Statement:
 
     `total_loss` is what the agents have received on balance, `mean_loss` that per settled forecast, both in
     the stakes' unit; `turnover` is the gross stake settled; `open_exposure` is the most that all open bets
-    together can still lose. `p_value` bounds the chance that the outcomes ever speak as strongly against the
-    intervals [μ − c, μ + c] that were published, if these were right given what happened before: a test by
-    betting (`makewhole.insured.evidence`), at all times at once. It assumes that outcomes awaited at the same
-    time do not depend on each other; it is None with classes, and one-sided. `groups` has a statement for
-    every group, where the correction is grouped; look at it before the forecaster goes on, for they are made
-    when first looked at.
+    together can still lose. `certificate` is the bound on the total loss, or why there is none.
+    `mean_loss_interval` holds for the mean loss at all times at once, with 95 % confidence.
+
+    `p_value` tests the intervals [μ − c, μ + c] that were published, by betting against them
+    (`makewhole.insured.evidence`). If they were right given what happened before, the chance that outcomes
+    ever speak as strongly against them is at most `p_value`, however often one looks. It assumes that
+    outcomes awaited at the same time do not depend on each other. It is None with classes, and one-sided.
+
+    `negative_c` counts forecasts with c below 0. `groups` has a statement for every group, where the
+    correction is grouped. They are made when first looked at: look before the forecaster goes on.
     """
 
     correction: str

@@ -37,16 +37,18 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
 
     `fit` sets rows aside to certify with. It fits the classifier to the others, forecasts them fold by fold
     with classifiers that have not seen the fold, and learns from these held-out forecasts a map to better
-    ones. It keeps the map only if it has a smaller log loss on rows that it has not seen. Forecasts are then
-    rounded to a few levels: μ is the mean forecast of a level. Last, the rows set aside bound, for every cell
-    (a level of a group), how far μ may be from the truth: that is its c. The classifier, the map and the
-    levels that were certified are those that forecast; nothing is fitted again.
+    ones. It keeps the map only if its log loss on rows that it has not seen is clearly smaller (`kept_`).
+    Forecasts are then rounded to a few levels: μ is the mean forecast of a level. Last, the rows set aside
+    bound, for every cell (a level of a group), how far μ may be from the truth: that is its c. The
+    classifier, the map and the levels that were certified are those that forecast; nothing is fitted again.
 
-    The promise: with probability `confidence` over the rows set aside, nobody who knows the published μ and
-    one column of `groups`, and bets on fresh rows from the same source at a price of c per unit staked, wins
-    on average. It covers all such bets at once. It does not cover bets that use other features, or two
-    columns of `groups` at once (make a column of both), nor data that change after `fit`, nor labels that
-    `fit` has not seen. With `sample_weight`, means are weighted means, and weights are taken as given.
+    The promise assumes that the rows set aside and fresh rows are independent draws from the same source
+    (with `cluster` in `fit`, that clusters are). Then, with probability at least `confidence` over the rows
+    set aside, nobody who knows the published μ and one column of `groups`, and bets on fresh rows at a price
+    of c per unit staked, wins on average. The promise covers all such bets at once. It does not cover bets
+    that use other features, or two columns of `groups` at once (make a column of both), nor data that change
+    after `fit`, nor labels that `fit` has not seen. With `sample_weight`, means are weighted means, and
+    weights are taken as given.
 
     Parameters
     ----------
@@ -108,8 +110,8 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     levels_
         What is forecast at each level: a row for a level and a column for a class (for two, the second only).
     c_
-        The c given; with "auto", the largest certified c of all cells. `mean_c_` is the mean c of the rows
-        set aside.
+        The c given; with "auto", the largest certified c of all cells, an upper bound. `mean_c_` is the mean
+        c of the rows set aside.
     c_by_group_
         The largest certified c by column and label.
     c_by_cell_
@@ -117,12 +119,14 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         cells'. Without groups, the column and the label are "". A cell without rows to certify with has
         c = max(μ, 1 − μ), which cannot be wrong.
     refuted_c_
-        A c below is refuted by the rows set aside: a lower bound, where `c_` is an upper one.
+        The rows set aside refute any constant c below this one: a lower bound on the c that is needed, where
+        the certified c is an upper bound.
     verdict_
         "certified", "refuted" or "open": whether the rows set aside show that no bet covered wins, or that
         one does, or neither. With c="auto" it is "certified".
     sound_
-        Whether the recalibrated forecasts are not refuted at the c given; with c="auto", at c = 0.
+        Whether the recalibrated forecasts are not refuted at the c given; with c="auto", at c = 0. This does
+        not show that they are sound: see `verdict_`.
     certified_
         The `AuditReport` that certifies, with a cell for every level of every label. Its confidence reads
         1 − 2·(1 − confidence): it counts two sides of each cell, of which only one can make c too small.
