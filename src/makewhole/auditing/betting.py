@@ -70,11 +70,12 @@ def conclude(
         richest = (_play(unit, share[k], np.full(len(unit.mu), c))[0] for k, unit in enumerate(units))
         return classes / max(richest) <= risk
 
-    together_c = smallest_unrefuted(refutes, halvings=14)
+    gaps = GapBounds(np.maximum(low, -means.mu), np.minimum(high, 1 - means.mu))
+    together_c = smallest_unrefuted(refutes, gaps, halvings=14)
     if together <= risk and together_c <= float(means.c[means.full].min()):
         together = float(np.nextafter(risk, 1.0))  # what a smaller c does not show, a larger one must not
     return Evidence(
-        gaps=GapBounds(np.maximum(low, -means.mu), np.minimum(high, 1 - means.mu)),
+        gaps=gaps,
         p_value=np.where(means.full, p_value, 1.0),
         together=min(1.0, together, float(p_value[means.full].min())),
         together_c=together_c,

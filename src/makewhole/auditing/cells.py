@@ -121,7 +121,7 @@ class Cells:
 
     @property
     def certified_c(self) -> Floats:
-        """The smallest c at which neither bet on a cell can win: how far its gap may be from 0.
+        """The smallest c at which neither bet on a cell wins: how far its gap may be from 0.
 
         It is at most the cell's own c exactly where both bets on the cell lose at it.
         """

@@ -133,7 +133,7 @@ def conclude(means: Means, by_class: Sequence[ClusterSums], confidence: float) -
         gaps=gaps,
         p_value=p_value,
         together=min(1.0, math.exp(-evidence), float(p_value[means.full].min())),
-        together_c=smallest_unrefuted(refutes, halvings=20),
+        together_c=smallest_unrefuted(refutes, gaps, halvings=20),
         method=_METHOD,
     )
 

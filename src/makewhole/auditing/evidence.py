@@ -27,7 +27,7 @@ class Evidence(NamedTuple):
 
     `p_value` is for the two bets on one cell, and holds for all cells at once. `together` is one p-value for
     everything: it is at most the smallest of the others, and smaller where many cells are off by a little.
-    `together_c` is the smallest constant c at which it does not refute. `method` names the bounds.
+    `together_c` is the smallest constant c at which neither it nor a gap refutes. `method` names the bounds.
     """
 
     gaps: GapBounds
@@ -37,11 +37,14 @@ class Evidence(NamedTuple):
     method: str
 
 
-def smallest_unrefuted(refutes: Callable[[float], bool], halvings: int = 40) -> float:
-    """Return the smallest c in [0, 1] that is not refuted, by halving."""
-    if not refutes(0.0):
-        return 0.0
-    low, high = 0.0, 1.0
+def smallest_unrefuted(refutes: Callable[[float], bool], gaps: GapBounds, halvings: int = 30) -> float:
+    """Return the smallest c in [0, 1] that is not refuted, by halving.
+
+    The search begins at the c that the gaps of single cells need: a smaller one is refuted anyway.
+    """
+    low, high = float(np.clip(np.maximum(gaps.low, -gaps.high).max(), 0.0, 1.0)), 1.0
+    if not refutes(low):
+        return low
     for _ in range(halvings):
         middle = (low + high) / 2
         low, high = (middle, high) if refutes(middle) else (low, middle)

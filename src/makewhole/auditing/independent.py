@@ -36,13 +36,14 @@ def conclude(means: Means, families: list[Any], confidence: float) -> Evidence:
         evidence = float(_log_evidence(means._replace(c=np.broadcast_to(c, means.c.shape)), families))
         return min(1.0, float(np.exp(-evidence)) / _TOGETHER)
 
-    together, together_c = chance(means.c), smallest_unrefuted(lambda c: chance(c) <= risk)
+    gaps = bound_gaps(means, confidence)
+    together, together_c = chance(means.c), smallest_unrefuted(lambda c: chance(c) <= risk, gaps)
     if together <= risk and together_c <= float(means.c[means.full].min()):
         # The evidence need not fall as c rises. What a smaller c does not show, a larger one must not.
         together = float(np.nextafter(risk, 1.0))
     method = _ON_GRADES if means.graded else _ON_COUNTS
     return Evidence(
-        gaps=bound_gaps(means, confidence),
+        gaps=gaps,
         p_value=p_value,
         together=min(together, float(p_value[means.full].min())),
         together_c=together_c,

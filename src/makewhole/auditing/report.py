@@ -21,8 +21,14 @@ Verdict = Literal["refuted", "certified", "open"]
 # What the p-values and bounds rest on, in every verdict.
 _NOT_LEARNED = "and a model that has not learned from these outcomes (an online learner has)."
 _ROWS = f"Assumed: independent rows, {_NOT_LEARNED}"
-_TIMED = "Assumed: nothing was known of an outcome when its forecast was made; nothing else."
-_CLUSTERS = f"Assumed: rows of different clusters are independent of each other, {_NOT_LEARNED}"
+_TIMED = (
+    "Assumed: nothing was known of an outcome when its forecast was made; the groups, and the most rows at "
+    "one time, were known beforehand."
+)
+_CLUSTERS = (
+    "Assumed: rows of different clusters are independent of each other, the largest size of a cluster was "
+    f"known beforehand, {_NOT_LEARNED}"
+)
 
 
 class Bounded(NamedTuple):
@@ -347,8 +353,8 @@ class AuditReport:
 
     def _certified(self) -> list[str]:
         return [
-            f"CERTIFIED: with {self.sure()} confidence no bet on {self._whom()} can win. The forecasts are "
-            "sound at this c."
+            f"CERTIFIED: with {self.sure()} confidence no bet on {self._whom()} wins on average.",
+            "For such bets the forecasts are sound at this c.",
         ]
 
     def _open(self) -> list[str]:
@@ -457,7 +463,7 @@ class AuditReport:
                     "wins: what somebody wins per forecast who knows the forecast and the group, and stakes 1"
                     f"{' on each class' if self.by_class else ''} wherever it has paid; this includes luck. "
                     "at least: the part of it that is not luck. c needed: a smaller c is refuted. certified: "
-                    "at this c and above no bet on the group can win."
+                    "at this c and above no bet on the group wins."
                 ),
             ]
         return lines

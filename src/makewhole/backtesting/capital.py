@@ -82,11 +82,11 @@ class CapitalReport:
             (
                 f"{p.capital:,.6g}",
                 "no bound" if p.certified is None else f"{p.certified:,.6g}",
-                f"{p.peak_loss:,.4g}",
+                f"{p.peak_loss:,.0f}" if p.peak_loss >= 1000 else f"{p.peak_loss:,.4g}",
                 f"{p.premium:.4f}",
                 f"{p.mean_c:.4f}",
                 f"{p.placed:.1%}",
-                f"{p.profit:,.4g}",
+                f"{p.profit:,.0f}" if abs(p.profit) >= 1000 else f"{p.profit:,.4g}",
                 "yes" if self.suffices(p) else "no",
             )
             for p in self.points
