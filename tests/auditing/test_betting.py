@@ -194,3 +194,24 @@ def test_rows_without_a_time_are_left_out_and_the_report_says_what_is_assumed() 
     assert (report.rows, report.missing["t"]) == (95, 5)
     assert "nothing was known of an outcome when its forecast was made" in str(report)
     assert "betting in order of time" in str(report)
+
+
+def test_times_are_times_and_not_text() -> None:
+    table = learned(0, 60)
+    for text in (table["t"].astype(str), table["t"].astype(str).astype("category")):
+        with pytest.raises(TypeError, match="order='t' must be a column of numbers, dates or datetimes; got"):
+            mw.audit(table.assign(t=text), method="betting", order="t")
+
+
+def test_the_hour_that_autumn_repeats_is_two_hours() -> None:
+    import datetime as dt
+
+    day = dt.datetime(2020, 10, 24, 22), dt.datetime(2020, 10, 25, 3)
+    hours = pl.datetime_range(*day, "1h", time_zone="UTC", eager=True)
+    frame = pl.DataFrame({"t": hours, "mu": [0.5] * 6, "y": [1] * 6})
+    berlin = frame.with_columns(pl.col("t").dt.convert_time_zone("Europe/Berlin"))
+    options: Any = {"method": "betting", "order": "t", "bins": 1}
+    assert mw.audit(berlin, **options).p_value == mw.audit(frame, **options).p_value
+    assert mw.audit(berlin.to_pandas(), **options).p_value == pytest.approx(
+        mw.audit(frame, **options).p_value
+    )

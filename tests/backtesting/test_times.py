@@ -348,7 +348,7 @@ def test_rows_without_a_time_are_left_out() -> None:
             {"known": [DAY] * 3},
             {},
             TypeError,
-            "must both be numbers or both be dates; got Int64 and Datetime",
+            "must both be numbers or both be dates, .*; got Int64 and Datetime",
         ),
         ({}, {"known": "k"}, ValueError, "known='k' is not a column"),
     ],
@@ -359,3 +359,26 @@ def test_times_that_do_not_fit_are_named(
     log = {"mu": [0.5] * 3, "y": [1, 0, 1], "stake": [1.0] * 3, "time": [1, 2, 3], "known": [3, 3, 3]}
     with pytest.raises(error, match=message):
         mw.backtest(pl.DataFrame(log | change), **({"time": "time", "known": "known"} | options))
+
+
+def test_times_that_cannot_be_compared_are_refused() -> None:
+    zoned = pd.Timestamp("2020-01-01", tz="Asia/Tokyo") + pd.to_timedelta(np.arange(5), "h")
+    log = pd.DataFrame({"mu": 0.5, "y": [0, 1, 0, 1, 1], "stake": 1.0, "t": zoned})
+    naive = log.assign(k=(zoned + pd.Timedelta("3h")).tz_localize(None))
+    with pytest.raises(TypeError, match="with a time zone or without"):
+        mw.backtest(naive, time="t", known="k")
+    with pytest.raises(TypeError, match="must both be numbers or both be dates"):
+        mw.backtest(log.assign(k=pd.to_timedelta(np.arange(5), "h")), time="t", known="k")
+    with pytest.raises(ValueError, match=r"time='t' must be below 2\*\*63"):
+        mw.backtest(log.assign(t=np.array([1, 2, 3, 4, 2**63 + 1], dtype=np.uint64)), time="t")
+    wrong: Any = "hedgers"
+    with pytest.raises(TypeError, match="customers must be makewhole.agents.Customers"):
+        mw.backtest(log.drop(columns="stake"), customers=wrong)
+
+
+def test_capital_takes_quantities_one_number_and_no_cap_of_zero() -> None:
+    log = pd.DataFrame({"mu": [0.4] * 200, "y": [0.3, 0.5] * 100})
+    report = mw.find_capital(log, graded=True, capitals=10.0)
+    assert [point.capital for point in report.points] == [10.0]
+    with pytest.raises(ValueError, match="max_stake must be one number above 0"):
+        mw.find_capital(log, graded=True, max_stake=0)

@@ -222,7 +222,7 @@ def test_clusters_graded_outcomes_and_betting(tmp_path: Path, capsys: Any) -> No
     draw = np.random.default_rng(0)
     mu = np.repeat(draw.uniform(0.3, 0.6, 60), 10)
     table = pd.DataFrame({"mu": mu, "y": (draw.uniform(size=600) < mu).astype(int)})
-    table["day"] = [f"2026-{1 + k // 300:02}-{1 + k // 10 % 30:02}" for k in range(600)]
+    table["day"] = [f"2026-{1 + k // 200:02}-{1 + k // 10 % 20:02}" for k in range(600)]
     table["delay"], table["n"] = draw.beta(2, 3, 600), range(600)
     path = tmp_path / "t.csv"
     table.to_csv(path, index=False)
@@ -230,7 +230,9 @@ def test_clusters_graded_outcomes_and_betting(tmp_path: Path, capsys: Any) -> No
         "--cluster day": mw.audit(table, cluster="day", bins=5),
         "--graded --outcome delay": mw.audit(table, outcome="delay", graded=True, bins=5),
         "--method betting --order n": mw.audit(table, method="betting", order="n", bins=5),
-        "--method betting --order day": mw.audit(table, method="betting", order="day", bins=5),
+        "--method betting --order day": mw.audit(
+            table.assign(day=pd.to_datetime(table["day"])), method="betting", order="day", bins=5
+        ),
     }
     for options, report in expected.items():
         assert main(["audit", str(path), "--json", "--bins", "5", *options.split()]) == 0

@@ -159,3 +159,14 @@ def test_what_does_not_fit_exits_1_with_a_message(
     out = capsys.readouterr()
     assert message in out.err
     assert out.out == ""
+
+
+def test_dates_that_can_be_read_two_ways_are_refused(tmp_path: Path, capsys: Any) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("mu,y,stake,t\n0.5,1,1,02/01/2013\n0.5,0,1,01/02/2013\n", encoding="utf-8")
+    assert main(["backtest", str(log), "--time", "t"]) == 1
+    assert "dates such as 2013-01-31" in (said := capsys.readouterr().err)
+    assert "02/01/2013" in said
+    log.write_text("mu,y,stake,t\n0.5,1,1,2013-01-02\n0.5,0,1,soon\n", encoding="utf-8")
+    assert main(["backtest", str(log), "--time", "t"]) == 1
+    assert "has 'soon'" in capsys.readouterr().err

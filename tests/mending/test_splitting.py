@@ -137,3 +137,53 @@ def test_too_few_clusters_are_named() -> None:
     X, y = draw_rows(100, 0)
     with pytest.raises(ValueError, match="cluster must have at least 3 clusters, .*; got 2"):
         mw.SoundClassifier(frozen()).fit(X, y, cluster=np.arange(100) % 2)
+
+
+@pytest.mark.parametrize("cv", [5, GroupKFold(5), KFold(5), KFold(5, shuffle=True, random_state=0)])
+def test_no_cluster_is_learned_from_and_certified_with(cv: Any) -> None:
+    """A tree that has seen a day knows the day's outcome: what it certified on the same days was wrong."""
+    draw = np.random.default_rng(0)
+    day = draw.permutation(np.repeat(np.arange(200), 20))
+    X, y = draw.uniform(size=200)[day][:, None], draw.integers(0, 2, 200)[day]
+    if isinstance(cv, KFold):  # every day has rows in the last fold, so there is nothing left to learn from
+        with pytest.raises(ValueError, match="cv must (leave every class|hold out some of the rows)"):
+            split_rows(X, y, day, cv, 0.4, 0)
+        return
+    split = split_rows(X, y, day, cv, 0.4, 0)
+    assert not np.intersect1d(day[split.learn], day[split.certify]).size
+    for fold in split.folds:
+        assert not np.intersect1d(day[fold.train], day[fold.test]).size
+
+
+def test_a_cluster_cut_in_two_by_time_is_only_certified_with() -> None:
+    day = np.arange(100) // 7
+    X, y = np.zeros((100, 1)), np.arange(100) % 2
+    split = split_rows(X, y, day, TimeSeriesSplit(3), 0.4, 0)
+    assert not np.intersect1d(day[split.learn], day[split.certify]).size
+    assert split.certify.tolist() == list(range(75, 100))
+
+
+@pytest.mark.parametrize(
+    ("last", "error", "message"),
+    [
+        ((np.arange(50), np.repeat(np.arange(50, 60), 3)), ValueError, "every row once in a part"),
+        ((np.arange(100) < 50, np.arange(100) >= 50), TypeError, "cv must give row numbers; got bool"),
+        ((np.arange(50), np.array([60.5, 70.0])), TypeError, "cv must give row numbers; got float64"),
+        ((np.arange(50), np.array([60, 100])), ValueError, "from 0 to 99; got 100"),
+        ((np.arange(50), np.array([-1, 70])), ValueError, "from 0 to 99; got -1"),
+    ],
+)
+def test_rows_that_a_list_of_splits_names_are_checked(last: Any, error: Any, message: str) -> None:
+    X, y = np.zeros((100, 1)), np.arange(100) % 2
+    with pytest.raises(error, match=message):
+        split_rows(X, y, None, [(np.arange(20), np.arange(20, 40)), last], 0.4, 0)
+
+
+def test_too_few_clusters_are_named_in_our_words() -> None:
+    X, y = np.zeros((90, 1)), np.arange(90) % 2
+    with pytest.raises(
+        ValueError, match="holdout must leave at least two clusters to learn from; got 1 of 3"
+    ):
+        split_rows(X, y, np.arange(90) // 30, 5, 0.5, 0)
+    with pytest.raises(ValueError, match="at least two clusters to certify with; got 1"):
+        split_rows(X, y, np.arange(90) // 30, 5, 0.3, 0)

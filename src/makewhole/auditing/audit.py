@@ -123,8 +123,9 @@ def audit(
         been learned from earlier outcomes; the rows are then read into memory. Bets on every cell are
         replayed in order of time; their gain is evidence against the forecasts.
     order
-        For betting: the column of times. Rows of the same time are taken together: none of their forecasts
-        may know the outcome of another. With `cluster`, one cluster must come after the other.
+        For betting: the column of times, which are numbers, dates or datetimes. Rows of the same time are
+        taken together: none of their forecasts may know the outcome of another. With `cluster`, one cluster
+        must come after the other.
     undecided
         An outcome that means that nothing was decided, such as 0.5 for a tie. Such rows are left out and
         counted.
@@ -186,6 +187,8 @@ def audit(
     named += by_class[0].keyed().items()
     for columns in by_class:
         tables.check_columns(opened, columns.numeric(), named)
+    if by_class[0].order is not None:
+        tables.check_times(opened, by_class[0].order)
     first = by_class[0]
     if len(by_class) > 1:
         tables.check_sums(opened, [columns.mu for columns in by_class])
@@ -321,6 +324,8 @@ def _check_method(method: Any, order: Any, weight: Any, cluster: Any) -> None:
 
 
 def _read_graded(graded: Any, classes: int) -> bool:
+    if not isinstance(graded, (bool, np.bool_)):
+        raise TypeError(f"graded must be True or False; got {graded!r}")
     if graded and classes > 1:
         raise ValueError("graded outcomes must have one column of mu; got a list (classes are not graded)")
     return bool(graded)

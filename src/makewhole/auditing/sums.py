@@ -169,6 +169,16 @@ def check_columns(frame: Any, numeric: Mapping[str, str], others: Iterable[tuple
             raise TypeError(f"{argument}={own_name(column)!r} must be a column of numbers; got {got}")
 
 
+def check_times(frame: Any, column: str) -> None:
+    """Raise a TypeError if a column holds neither numbers nor times: text would be sorted as text."""
+    kind = frame.collect_schema()[column]
+    if not (kind.is_numeric() or kind.is_temporal()):
+        raise TypeError(
+            f"order={own_name(column)!r} must be a column of numbers, dates or datetimes; got {kind} (turn "
+            "text and Python's dates into datetimes first)"
+        )
+
+
 def _holds_numbers(frame: Any, column: str) -> bool:
     """Whether a pandas column of dtype object holds only numbers and missing values."""
     import narwhals as nw
@@ -242,6 +252,9 @@ def query_rows(frame: Any, columns: Columns, groupings: Sequence[Grouping], bins
     wanted = ["bin", "mu", "outcome", *columns.keyed(), *["c"] * isinstance(columns.c, str), *keys.values()]
     prepared = _prepare(frame, columns, groupings, keys, bins).filter(nw.col("bin") >= 0)
     rows = _collect(prepared.select(*wanted))
+    kind = rows["order"].dtype
+    if kind == nw.Datetime and kind.time_zone:  # in autumn two hours of one day read the same
+        rows = rows.with_columns(nw.col("order").dt.convert_time_zone("UTC"))
     times = rows["order"].unique().sort().to_list()
     place = {time: k for k, time in enumerate(times)}
     labels = {}

@@ -146,6 +146,8 @@ def backtest(
     >>> round(late.peak_loss), late.peak_at
     (50, 10)
     """
+    if customers is not None and not isinstance(customers, Customers):
+        raise TypeError(f"customers must be makewhole.agents.Customers(...); got {customers!r}")
     if mode not in ("exact", "sound"):
         raise ValueError(f"mode must be 'exact' or 'sound'; got {mode!r}")
     given = {"c_hat": c_hat, "event": event, "time": time, "known": known}

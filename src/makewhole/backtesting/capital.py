@@ -124,7 +124,7 @@ def find_capital(
     *,
     premium: float = 0.02,
     placed: float = 0.5,
-    capitals: Sequence[float] | None = None,
+    capitals: Sequence[float] | float | None = None,
     customers: Customers | None = None,
     max_stake: float | None = None,
     c_range: tuple[float, float] = (0.0, 0.5),
@@ -164,7 +164,7 @@ def find_capital(
     progress
         A function that is called with (capitals done, capitals in all).
     columns
-        Further columns, as in `backtest`: `c_hat`, `event`, `time`, `known`.
+        Further arguments, as in `backtest`: the columns `c_hat`, `event`, `time`, `known`, and `graded`.
 
     Returns
     -------
@@ -181,9 +181,11 @@ def find_capital(
     5.0
     """
     most, least = arguments.positive("premium", premium), arguments.within("placed", placed, 0.0, 1.0)
-    unknown = set(columns) - {"c_hat", "event", "time", "known"}
+    unknown = set(columns) - {"c_hat", "event", "time", "known", "graded"}
     if unknown:
         raise TypeError(f"find_capital() got an unexpected argument: {min(unknown)!r}")
+    if max_stake is not None:
+        arguments.positive("max_stake", max_stake)
     if stake is None and customers is None:
         customers = Customers()
     options: Any = {
@@ -197,7 +199,7 @@ def find_capital(
     if cap is None:  # the largest stake in the log, or with customers 1
         cap = backtest(frame, mu, outcome, stake, **options).max_stake
         options["max_stake"] = cap
-    tried = [cap * count for count in _CAPS] if capitals is None else list(capitals)
+    tried = [cap * count for count in _CAPS] if capitals is None else np.atleast_1d(capitals).tolist()
     if not tried:
         raise ValueError("capitals must name at least one capital; got none")
     small = [capital for capital in tried if arguments.positive("capitals", capital) < cap]

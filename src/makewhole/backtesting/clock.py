@@ -38,11 +38,11 @@ def read_clock(frame: Any, names: dict[str, Any]) -> Clock | None:
     if "known" not in columns:
         return Clock(_keys(columns["time"][0]), None, missing)
     time, known = columns["time"][0], columns["known"][0]
-    if time.dtype.kind != known.dtype.kind and "M" in time.dtype.kind + known.dtype.kind:
+    if _sort_of(frame["time"]) != _sort_of(frame["known"]):
         kinds = f"{frame['time'].dtype} and {frame['known'].dtype}"
         raise TypeError(
-            f"time={names['time']!r} and known={names['known']!r} must both be numbers or both be dates; "
-            f"got {kinds}"
+            f"time={names['time']!r} and known={names['known']!r} must both be numbers or both be dates, "
+            f"with a time zone or without; got {kinds}"
         )
     kind = np.result_type(time.dtype, known.dtype)
     clock = Clock(_keys(time.astype(kind)), _keys(known.astype(kind)), missing)
@@ -54,6 +54,15 @@ def read_clock(frame: Any, names: dict[str, Any]) -> Clock | None:
             f"before {frame['time'][row]} at row {row}"
         )
     return clock
+
+
+def _sort_of(series: Any) -> str:
+    """What sort of times a column holds: those of different sorts cannot be compared."""
+    import narwhals as nw
+
+    if series.dtype == nw.Datetime:
+        return "zoned" if series.dtype.time_zone else "dates"
+    return {nw.Date: "dates", nw.Duration: "spans"}.get(series.dtype, "numbers")
 
 
 def _read(frame: Any, name: str, names: dict[str, Any]) -> tuple[Any, Any]:
@@ -69,7 +78,10 @@ def _read(frame: Any, name: str, names: dict[str, Any]) -> tuple[Any, Any]:
         )
     gaps = np.asarray(series.is_null().to_numpy(), dtype=bool)
     if series.dtype.is_integer() and not gaps.any():
-        return series.to_numpy().astype(np.int64), gaps
+        numbers = series.to_numpy()
+        if len(numbers) and int(numbers.max()) > np.iinfo(np.int64).max:
+            raise ValueError(f"{name}={names[name]!r} must be below 2**63; got {numbers.max()}")
+        return numbers.astype(np.int64), gaps
     if not temporal:
         values = np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
         return values, gaps | np.isnan(values)

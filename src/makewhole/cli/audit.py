@@ -13,7 +13,11 @@ from typing import Any
 import makewhole as mw
 from makewhole import pages
 from makewhole.cli.files import Table, need
+from makewhole.cli.logs import as_times
 from makewhole.cli.printing import print_json
+
+# Options that `mw.audit` takes as they are.
+_AS_GIVEN = "outcome", "weight", "bins", "cluster", "graded", "method", "order", "confidence", "max_groups"
 
 
 def add_parser(commands: Any) -> None:
@@ -123,7 +127,8 @@ def run(arguments: argparse.Namespace) -> int:
     c = _number_or_names(arguments.c, present)
     numbers = [*mu, arguments.outcome, *stake, *(c if isinstance(c, list) else [])]
     numbers += [named for named in (arguments.weight, arguments.order) if named]
-    frame = table.scan(numbers, [*groups, *([arguments.cluster] if arguments.cluster else [])])
+    others = [*groups, *([arguments.cluster] if arguments.cluster else [])]
+    frame = _with_times(table.scan(numbers, others), arguments.order)
     ties = arguments.undecided is None and len(mu) == 1 and not arguments.graded
     undecided = 0.5 if ties else arguments.undecided
     with warnings.catch_warnings(), table.readable():
@@ -131,19 +136,11 @@ def run(arguments: argparse.Namespace) -> int:
         report = mw.audit(
             frame,
             mu=mu if len(mu) > 1 else mu[0],
-            outcome=arguments.outcome,
             c=c[0] if isinstance(c, list) and len(c) == 1 else c,
             stake=(stake if len(mu) > 1 else stake[0]) if stake else None,
-            weight=arguments.weight,
             groups=groups,
-            bins=arguments.bins,
-            cluster=arguments.cluster,
-            graded=arguments.graded,
-            method=arguments.method,
-            order=arguments.order,
             undecided=undecided,
-            confidence=arguments.confidence,
-            max_groups=arguments.max_groups,
+            **{name: getattr(arguments, name) for name in _AS_GIVEN},
         )
     report = replace(report, made=f"{date.today().isoformat()} by {arguments.command}")
     if page is not None:  # before anything is printed: `| head` may end the program there
@@ -156,6 +153,14 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"\nwrote {page}")
     uncertified = wanted is not None and report.certified_c > wanted
     return int(uncertified or (arguments.fail_if_refuted and report.verdict == "refuted"))
+
+
+def _with_times(frame: Any, order: str | None) -> Any:
+    """Return the frame with the column of times as times, where it is text."""
+    if order is None or frame.collect_schema()[order] != need("polars").String:
+        return frame
+    read = frame.collect()  # betting reads all rows anyway
+    return read.with_columns(as_times(read[order], "order"))
 
 
 def _names(given: str | None, present: list[str]) -> list[str]:

@@ -71,7 +71,6 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="sound: 0 <= c <= 1/2, and [mu - c, mu + c] inside [0, 1] (default exact)",
     )
     add("--c-range", help="range of the model's half-width (default: 0,0.5, and wider if the log's is)")
-    add("--graded", action="store_true", help="outcomes are any numbers from 0 to 1, not only 0 and 1")
     add("--capital", type=float, help="the most that may ever be lost; needs --mode sound or --one-sided")
     add(
         "--max-exposure",
@@ -107,7 +106,6 @@ def run(arguments: argparse.Namespace) -> None:
                 max_stake=arguments.max_stake,
                 c_range=c_range,
                 one_sided=arguments.one_sided,
-                graded=arguments.graded,
                 capital=arguments.capital,
                 max_exposure=arguments.max_exposure,
                 progress=track(name),

@@ -21,6 +21,7 @@ def add_columns(add: Any) -> None:
     add("--c-hat", help="column of the model's own half-width (default: 0)")
     add("--event", help="column that names the forecast; rows with the same name are stakes on one forecast")
     add("--time", help="column that says when the forecast was made (default: the order of the rows)")
+    add("--graded", action="store_true", help="outcomes are any numbers from 0 to 1, not only 0 and 1")
     add("--known", help="column that says when the outcome was known (default: before the next forecast)")
 
 
@@ -88,14 +89,14 @@ def read_log(given: argparse.Namespace, groups: list[str], stake: str | None) ->
         "mu": _one_or_several(given.mu, table),
         "outcome": given.outcome,
         "stake": given.stake if customers is not None else _one_or_several(given.stake or stake, table),
-        **{name: getattr(given, name) for name in ("c_hat", "event", "time", "known")},
+        **{name: getattr(given, name) for name in ("c_hat", "event", "time", "known", "graded")},
     }
     numbers = _listed(columns["mu"], columns["outcome"], columns["stake"], given.c_hat, given.view)
     frame = table.read([*numbers, *_listed(given.time, given.known)], [*_listed(given.event), *groups])
     for option in ("time", "known"):
         column = columns[option]
         if column is not None and frame[column].dtype == need("polars").String:
-            frame = frame.with_columns(_as_times(frame[column], option))
+            frame = frame.with_columns(as_times(frame[column], option))
     return Read(table, frame, columns, customers)
 
 
@@ -111,16 +112,19 @@ def _listed(*given: Any) -> list[str]:
     return [name for one in given if one is not None for name in ([one] if isinstance(one, str) else one)]
 
 
-def _as_times(series: Any, option: str) -> Any:
-    """Return a column of text as dates and times."""
+def as_times(series: Any, option: str) -> Any:
+    """Return a column of text as dates and times. The year must come first: 1/2/2013 can be read two ways."""
+    written = series.drop_nulls()
+    odd = written.filter(~written.str.contains(r"^\s*\d{4}-\d{1,2}-\d{1,2}"))
     try:
-        return series.str.to_datetime()
+        if not len(odd):
+            return series.str.to_datetime()
     except need("polars").exceptions.PolarsError:
-        shown = next(iter(series.drop_nulls()), "")
-        raise ValueError(
-            f"--{option} must be a column of numbers, or of dates such as 2013-01-31 or 2013-01-31 09:30; "
-            f"the column {series.name!r} has {shown!r}"
-        ) from None
+        odd = written
+    raise ValueError(
+        f"--{option} must be a column of numbers, or of dates such as 2013-01-31 or 2013-01-31 09:30; "
+        f"the column {series.name!r} has {next(iter(odd), '')!r}"
+    )
 
 
 def check_figure(figure: Path | None) -> None:

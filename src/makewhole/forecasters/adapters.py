@@ -201,8 +201,8 @@ class RegressorForecaster:
 
     def __init__(self, model: Any, low: float = 0.0, high: float = 1.0) -> None:
         self.low, self.high = arguments.scalar("low", low), arguments.scalar("high", high)
-        if not self.low < self.high:
-            raise ValueError(f"low must be less than high; got {low!r} and {high!r}")
+        if not 0 < self.high - self.low < np.inf:
+            raise ValueError(f"low must be less than high, by a finite number; got {low!r} and {high!r}")
         self.model = model
         self._river = hasattr(model, "predict_one") and hasattr(model, "learn_one")
         if not self._river and not hasattr(model, "predict"):

@@ -168,13 +168,16 @@ class InsuredForecaster:
         self.classes = (
             None if classes is None else arguments.whole("classes", classes, least=2, most=_MOST_CLASSES)
         )
+        if not isinstance(graded, bool):
+            raise TypeError(f"graded must be True or False; got {graded!r}")
         if graded and classes is not None:
             raise ValueError(f"graded outcomes must have classes=None; got classes={classes!r}")
         self.mode, self.graded = mode, bool(graded)
         self.max_exposure = None if max_exposure is None else arguments.positive("max_exposure", max_exposure)
         self.capital = None if capital is None else arguments.positive("capital", capital)
         if self.capital is not None and self.capital < 1e-6 * self.max_stake:
-            raise ValueError(f"capital must be at least a millionth of max_stake; got {capital!r}")
+            least = 1e-6 * self.max_stake
+            raise ValueError(f"capital must be at least {least:g}, a millionth of max_stake; got {capital!r}")
         self.base = None if base is None else adapt(base, self.classes, graded=self.graded)
         rule = for_book(copy.deepcopy(correction) if correction is not None else StandardRegret(rate=0.1))
         self._begin(terms, [rule.in_mode(terms).begun()] * (self.classes or 1))

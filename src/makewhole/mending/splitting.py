@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,8 +57,14 @@ def _split_at_random(outcome: Any, cluster: Any, cv: int, holdout: float, draw: 
             )
         half = GroupShuffleSplit(1, test_size=holdout, random_state=draw)
         learn, certify = next(half.split(outcome, groups=cluster))
-        folds = GroupKFold(min(cv, len(np.unique(cluster[learn]))))
-    _check(learn, certify, outcome)
+        left = len(np.unique(cluster[learn]))
+        if left < 2:
+            raise ValueError(
+                f"holdout must leave at least two clusters to learn from; got {left} of {different} (give "
+                "more clusters, or a smaller holdout)"
+            )
+        folds = GroupKFold(min(cv, left))
+    _check(learn, certify, outcome, cluster)
     groups = None if cluster is None else cluster[learn]
     inside = folds.split(learn, outcome[learn], groups)
     return Split(learn, certify, [Fold(learn[train], learn[test]) for train, test in inside])
@@ -77,8 +84,10 @@ def _keep_every_class(certify: Any, learn: Any, outcome: Any) -> tuple[Any, Any]
 
 
 def _split_by(splitter: Any, X: Any, outcome: Any, cluster: Any) -> Split:
-    given = splitter.split(X, outcome, cluster)
-    splits = [Fold(*(np.asarray(part, dtype=np.int64) for part in one)) for one in given]
+    with warnings.catch_warnings():  # clusters are kept whole here, whatever the splitter does
+        warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
+        given = list(splitter.split(X, outcome, cluster))
+    splits = [Fold(*(_row_numbers(part, _num_samples(X)) for part in one)) for one in given]
     if len(splits) < 2:
         raise ValueError(
             f"cv must give at least two splits, the last to certify with and the others to learn from; got "
@@ -86,11 +95,12 @@ def _split_by(splitter: Any, X: Any, outcome: Any, cluster: Any) -> Split:
         )
     last = splits[-1]
     here = np.zeros(_num_samples(X), bool)
-    here[last.train] = True
+    here[_apart(last, cluster).train] = True
     here[last.test] = False
     learn = np.flatnonzero(here)
-    _check(learn, last.test, outcome)
-    folds = [Fold(train[here[train]], test[here[test]]) for train, test in splits[:-1]]
+    _check(learn, last.test, outcome, cluster)
+    inside = [Fold(train[here[train]], test[here[test]]) for train, test in splits[:-1]]
+    folds = [_apart(fold, cluster) for fold in inside]
     folds = [fold for fold in folds if len(fold.train) and len(fold.test)]
     if not folds:
         raise ValueError(
@@ -100,11 +110,39 @@ def _split_by(splitter: Any, X: Any, outcome: Any, cluster: Any) -> Split:
     return Split(learn, last.test, folds)
 
 
-def _check(learn: Any, certify: Any, outcome: Any) -> None:
+def _row_numbers(part: Any, rows: int) -> Any:
+    """Return the rows that one part of a split names, checked."""
+    numbers = np.asarray(part)
+    if numbers.dtype.kind not in "iu" and numbers.size:
+        raise TypeError(
+            f"cv must give row numbers; got {numbers.dtype} (of a boolean mask take np.flatnonzero(mask))"
+        )
+    numbers = numbers.astype(np.int64)
+    outside = numbers[(numbers < 0) | (numbers >= rows)]
+    if len(outside):
+        raise ValueError(f"cv must give row numbers from 0 to {rows - 1}; got {outside[0]}")
+    if len(np.unique(numbers)) < len(numbers):
+        raise ValueError("cv must give every row once in a part; some occur twice")
+    return numbers
+
+
+def _apart(fold: Fold, cluster: Any) -> Fold:
+    """Take rows out of the training rows that share a cluster with a test row: they may tell its outcome."""
+    if cluster is None:
+        return fold
+    return fold._replace(train=fold.train[~np.isin(cluster[fold.train], cluster[fold.test])])
+
+
+def _check(learn: Any, certify: Any, outcome: Any, cluster: Any) -> None:
     if not len(certify):
         raise ValueError(
             f"cv and holdout must leave rows to certify with; got none of {len(outcome)} rows (give more "
             "rows, or a larger holdout)"
+        )
+    if cluster is not None and len(np.unique(cluster[certify])) < 2:
+        raise ValueError(
+            "cv and holdout must leave at least two clusters to certify with; got 1 (give more clusters, or "
+            "a larger holdout)"
         )
     missing = np.setdiff1d(outcome, outcome[learn])
     if len(missing):
