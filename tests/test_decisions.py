@@ -151,6 +151,7 @@ def test_no_action_and_stake_on_classes_has_a_smaller_worst_case(
         assert plan.loss <= least + 1e-7
 
 
+@pytest.mark.slow
 @given(class_problems(), st.floats(0.05, 10), st.floats(1, 5))
 def test_a_larger_cap_is_never_worse(problem: tuple[mw.Forecast, Any], cap: float, times: float) -> None:
     forecast, losses = problem

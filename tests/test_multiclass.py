@@ -61,6 +61,7 @@ def test_the_loss_is_certain_and_least_also_where_mu_does_not_sum_to_one(
         assert high <= other + 1e-12 * scale
 
 
+@pytest.mark.slow
 @given(problems(simplex=True, believable=True))
 def test_bounds_equal_the_linear_programme(problem: tuple[Any, Any, Any]) -> None:
     losses, mu, c = problem

@@ -151,6 +151,7 @@ def places(value: Any, at: tuple[Any, ...] = ()) -> Any:
         yield from places(item, (*at, key))
 
 
+@pytest.mark.slow
 @pytest.mark.fuzz
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "own"])
 def test_an_edited_file_is_refused_or_works(kind: str, tmp_path: Path, fuzzing: int) -> None:

@@ -184,6 +184,7 @@ def test_what_those_very_customers_won() -> None:
 # --- classes ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_classes_are_audited_one_by_one_and_jointly() -> None:
     names = ["p0", "p1", "p2"]
     table = classes_of(6000, 0)

@@ -134,6 +134,7 @@ def test_decimals_and_record_batches_are_read() -> None:
         mw.audit(pa.record_batch({"mu": [0.5], "y": [1]}))
 
 
+@pytest.mark.slow
 def test_a_class_that_never_happens_is_said_with_the_likely_mistake() -> None:
     draw = np.random.default_rng(0)
     table = pd.DataFrame(draw.dirichlet([2, 2, 2], 400), columns=["a", "b", "c"])

@@ -77,6 +77,7 @@ def money_by_cell(
     return richest, best, share
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shift", "c", "ties"), [(0.0, 0.0, 1), (0.2, 0.05, 1), (-0.2, 0.0, 4)])
 def test_every_bettor_has_the_money_that_a_slow_oracle_computes(shift: float, c: float, ties: int) -> None:
     table = learned(0, rows=40, shift=shift).assign(t=lambda x: x["t"] // ties)
@@ -102,6 +103,7 @@ def test_forecasts_learned_from_the_outcomes_are_refuted_no_more_often_than_is_s
     assert missed <= 11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [0.1, -0.1])
 def test_wrong_forecasts_are_found(shift: float) -> None:
     found = 0

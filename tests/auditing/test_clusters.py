@@ -131,6 +131,7 @@ def test_right_forecasts_are_refuted_no_more_often_than_is_said(shape: str) -> N
     assert missed <= 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["two weathers", "mild"])
 def test_without_clusters_such_forecasts_are_refuted_nearly_always(shape: str) -> None:
     """So the counts above can fail."""
@@ -152,6 +153,7 @@ def test_means_of_clusters_would_refute_right_forecasts_whose_storms_are_small()
     assert refuted >= 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shift", "shock", "least"), [(0.1, 0.1, 18), (-0.1, 0.1, 18), (0.2, 0.3, 18)])
 def test_a_gap_in_all_rows_is_found(shift: float, shock: float, least: int) -> None:
     found = [days(seed, shift=shift, shock=shock) for seed in range(20)]

@@ -233,6 +233,7 @@ def odd_names(rows: int = 300) -> tuple[pd.DataFrame, pd.DataFrame]:
     return plain, odd.assign(**{ODD[name]: plain[name] for name in ODD})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["pandas", *ENGINES])
 @pytest.mark.parametrize(
     ("plain", "odd"),

@@ -21,6 +21,7 @@ def waves(seed: int, gap: float, rows: int = 24_000, bins: int = 30) -> pd.DataF
     return pd.DataFrame({"mu": mu, "y": (draw.uniform(size=rows) < p).astype(int)})
 
 
+@pytest.mark.slow
 def test_many_small_gaps_are_found_that_no_single_cell_shows() -> None:
     reports = [mw.audit(waves(seed, 0.02), bins=30) for seed in range(20)]
     assert sum(report.verdict == "refuted" for report in reports) >= 15

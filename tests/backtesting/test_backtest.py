@@ -413,6 +413,7 @@ def test_groups_whose_rows_were_all_left_out_are_not_in_the_certificate() -> Non
     assert "for each of 2 groups" in result.certificate.theorem
 
 
+@pytest.mark.slow
 def test_square_roots_have_the_same_bits_compiled_and_not() -> None:
     """Powers of ½ do not: numba's differ from Python's at 891 whole numbers below a million."""
     log = make_log(20_000)

@@ -272,6 +272,7 @@ def test_help_is_shown_on_a_terminal_that_knows_ascii_only(
     assert "usage: makewhole" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error_message(log: Path) -> None:
     command = f"{sys.executable} -m makewhole backtest {log} {' '.join(COLUMNS)} | head -n 1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)  # noqa: S607 - bash is there

@@ -61,6 +61,7 @@ def test_a_pipeline_can_fail_on_it(bad: Path, good: Path, capsys: Any) -> None:
     capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_stakes_weights_classes_and_a_column_of_c(tmp_path: Path, good: Path, capsys: Any) -> None:
     assert main(["audit", str(good), "--stake", "stake", "--c", "p", "--weight", "mu"]) == 0
     assert "Those who staked here lost" in capsys.readouterr().out

@@ -248,6 +248,7 @@ def adversaries() -> Iterator[tuple[str, Callable[[Book], Callable[[mw.Proposal]
     yield "kicks means out of their cells", kicks_out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [2, 3, 10, 71])
 @pytest.mark.parametrize("adversary", [pytest.param(make, id=name) for name, make in adversaries()])
 def test_theorem_c_against_adversaries_that_see_everything(adversary: Any, cells: int) -> None:

@@ -134,6 +134,7 @@ def test_a_clairvoyant_in_one_group_takes_all_but_two_percent_of_its_certificate
 # --- disjoint: each is a forecaster of its own ------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [None, 3])
 @pytest.mark.parametrize("mode", ["exact", "sound"])
 @pytest.mark.parametrize(

@@ -350,6 +350,7 @@ def test_payments_added_up_without_rounding_stay_below_what_the_theory_page_allo
     assert most > 0.5 * Fraction(f.statement().certificate.bound or 0.0)  # it was an attack
 
 
+@pytest.mark.slow
 def test_a_backtest_keeps_to_it_where_every_step_is_below_half_a_rounding_of_the_price() -> None:
     """η·ℓ/M is at most 5e-17 here, and λ nearly 1: added to λ itself, no step would have counted."""
     rate, start, rows = 1e-6, 1 - 5e-11, 4_000_000

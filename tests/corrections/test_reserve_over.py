@@ -136,6 +136,7 @@ def test_too_many_open_forecasts_void_the_bound_in_exact_mode() -> None:
     assert capped.statement().certificate.bound == pytest.approx(12.0)
 
 
+@pytest.mark.slow
 def test_every_window_of_time_loses_no_more_than_theorem_b_says() -> None:
     """Agents who first lose for long, and then know everything: past gains are not all lost again."""
     rate, c_range = 0.01, (0.0, 0.2)

@@ -385,6 +385,7 @@ def test_after_every_step_the_book_is_what_an_accountant_adds_up_from_a_list(kin
         played.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", [False, True])
 @pytest.mark.parametrize("classes", [None, 3])
 def test_a_guarded_book_that_is_never_empty_stays_open(classes: int | None, groups: bool) -> None:

@@ -100,6 +100,7 @@ def test_old_bets_made_at_the_bottom_are_settled_at_the_top(one_sided: bool, cap
         assert f.statement().total_loss > 100 / (1 - 0.01 * 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cap", [None, 1.0], ids=["uncapped", "capped"])
 def test_classes_that_hedge_each_other_are_settled_one_against_the_other(cap: float | None) -> None:
     f = mw.InsuredForecaster(None, mw.Reserve(0.01), mode="sound", max_stake=1, classes=2, max_exposure=cap)
@@ -127,6 +128,7 @@ def drain(f: mw.InsuredForecaster, k: int) -> None:
     within(f)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sound", [False, True])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_a_correction_that_has_learned_elsewhere_begins_where_it_is(grouped: bool, sound: bool) -> None:

@@ -27,6 +27,7 @@ def test_forecasts_without_a_stake_are_idle_until_the_next_with_one() -> None:
         assert totals.idle == idle
 
 
+@pytest.mark.slow
 def test_the_total_is_the_exact_sum_of_all_losses_but_for_a_rounding() -> None:
     draw = np.random.default_rng(0)
     totals, exact, naive, peak = Totals(), Fraction(0), 0.0, Fraction(0)

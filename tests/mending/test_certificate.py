@@ -46,6 +46,7 @@ def test_what_is_certified_is_true_in_the_share_of_fits_that_is_promised(
         assert not promise_holds(narrow)
 
 
+@pytest.mark.slow
 def test_the_bound_of_a_cell_is_wrong_no_more_often_than_its_share_of_the_risk() -> None:
     """Exactly, by the binomial distribution: the chance that |p − μ| > c is at most the risk of the cell."""
     rows, risk, values = 40, 0.1, np.array([[0.3]])
@@ -162,6 +163,7 @@ def test_rows_of_a_cluster_are_not_divided_and_count_as_one() -> None:
     assert as_text.c_ == pytest.approx(together.c_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_classes_are_certified_together(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(maps._TREES, "max_iter", 10)

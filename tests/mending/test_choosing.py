@@ -43,6 +43,7 @@ def test_forecasts_that_are_right_are_kept(method: Any, monkeypatch: pytest.Monk
     assert np.mean(harm) < 0.02  # most of this is rounding; the map alone costs more, and every time
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_forecasts_that_are_wrong_are_mended(method: Any) -> None:
     fitted = mw.SoundClassifier(frozen(), groups=[1], method=method, random_state=0)

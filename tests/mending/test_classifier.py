@@ -135,6 +135,7 @@ def test_several_classes_and_text_labels(method: Any) -> None:
     np.testing.assert_array_equal(named, frame)
 
 
+@pytest.mark.slow
 def test_dataframes_pipelines_and_functions_of_x_are_fine() -> None:
     X, y = people(2000, 4)
     model = make_pipeline(
@@ -338,6 +339,7 @@ def test_a_column_by_number_and_one_by_name_are_different_groupings() -> None:
     assert fitted.predict_interval(frame).shape == (3000, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     ("later", "got"), [("other", "got 'other'"), (None, "got no 'g'")], ids=["another name", "none"]

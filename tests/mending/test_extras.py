@@ -22,6 +22,7 @@ def error_without(library: str, code: str) -> str:
     return done.stderr.strip().splitlines()[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("library", "code", "message"),
     [

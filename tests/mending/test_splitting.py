@@ -85,6 +85,7 @@ class Memory(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-le
         return np.column_stack([1 - said, said])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPLITTERS)
 @pytest.mark.parametrize("method", ["multicalibration", "boosting"])
 def test_nothing_that_certifies_was_learned(name: str, method: Any) -> None:
