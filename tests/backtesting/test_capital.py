@@ -10,6 +10,8 @@ import makewhole as mw
 from makewhole.agents import Customers
 from makewhole.backtesting.capital import NO_PROMISE
 
+pytestmark = pytest.mark.slow  # its loops take seconds to compile
+
 
 def forecasts(rows: int, seed: int = 0) -> pd.DataFrame:
     draw = np.random.default_rng(seed)

@@ -8,6 +8,8 @@ import pytest
 
 import makewhole as mw
 
+pytestmark = pytest.mark.slow  # its loops take seconds to compile
+
 
 def log(rows: int = 300) -> pd.DataFrame:
     draw = np.random.default_rng(0)

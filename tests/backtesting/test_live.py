@@ -9,6 +9,8 @@ import pytest
 import makewhole as mw
 from makewhole.agents import Customers
 
+pytestmark = pytest.mark.slow  # its loops take seconds to compile
+
 K = 3
 
 

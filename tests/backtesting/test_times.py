@@ -16,6 +16,8 @@ from makewhole.backtesting import log as logs
 from makewhole.backtesting.late import stable_order
 from samples import CORRECTIONS, Foreign
 
+pytestmark = pytest.mark.slow  # its loops take seconds to compile
+
 
 def late_log(rows: int, seed: int = 0, *, longest: int = 40, one_sided: bool = False) -> dict[str, Any]:
     """Forecasts at times with ties and in no order, whose outcomes are known up to `longest` later."""
@@ -85,7 +87,6 @@ def check_same(result: mw.BacktestResult, told: Told, f: mw.InsuredForecaster) -
 TIMES: dict[str, Any] = dict(c_hat="c_hat", time="time", known="known", trace=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["exact", "sound"])
 @pytest.mark.parametrize("make", [*CORRECTIONS, lambda: mw.Reserve(0.01)])
 def test_late_outcomes_have_the_forecasters_bits(make: Any, mode: Any) -> None:
@@ -143,7 +144,6 @@ def test_a_late_reserve_over_another_correction_has_the_forecasters_bits(over: A
     check_same(result, fed_in_time_order(log, f), f)
 
 
-@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     st.lists(
