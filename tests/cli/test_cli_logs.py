@@ -11,6 +11,8 @@ import pytest
 import makewhole as mw
 from makewhole.cli import main
 
+pytestmark = pytest.mark.slow  # its loops take seconds to compile
+
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
