@@ -49,10 +49,15 @@ def slow_cell(rows: pd.DataFrame, share: float, c: float, risk: float) -> tuple[
 
 
 @pytest.mark.parametrize(
-    ("shift", "c", "weighted"), [(0.0, 0.0, False), (0.2, 0.05, True), (-0.15, 0.0, True)]
+    ("shift", "c", "weighted", "rare"),
+    [(0.0, 0.0, False, False), (0.2, 0.05, True, False), (-0.15, 0.0, True, False), (0.0, 0.0, True, True)],
 )
-def test_every_cell_is_what_a_slow_oracle_computes(shift: float, c: float, weighted: bool) -> None:
+def test_every_cell_is_what_a_slow_oracle_computes(
+    shift: float, c: float, weighted: bool, rare: bool
+) -> None:
     table = days(0, days=60, size=12, shift=shift).assign(w=1.0)
+    if rare:  # forecasts so small that the stakes are set by the number of rows
+        table = table.assign(mu=0.0005 * table["mu"], y=(table.index % 97 == 0).astype(int))
     if weighted:
         table["w"] = np.random.default_rng(1).exponential(size=len(table)) + 0.1
     bins = 3

@@ -84,3 +84,27 @@ def test_unequal_probabilities_give_less() -> None:
         equal += binom.pmf(k, 6, 0.5) * evidence([k], [6], [0.5])
         certain += binom.pmf(k - 1, 4, 0.5) * evidence([k], [6], [0.5])
     assert certain < equal <= 1 + 1e-9
+
+
+def test_its_mean_is_at_most_one_with_weights_too() -> None:
+    """Six rows, by exact enumeration: of different weights and probabilities, and of the same."""
+    for w in (np.array([1.0, 0.2, 0.7, 0.4, 0.9, 0.1]), np.ones(6)):
+        p = np.array([0.1, 0.5, 0.3, 0.6, 0.2, 0.4]) if w[1] < 1 else np.full(6, 0.35)
+        mu, share, mean = float(w @ p / w.sum()), float(w.mean() / w.max()), 0.0
+        for outcome in itertools.product((0, 1), repeat=6):
+            y = np.array(outcome)
+            ones = np.ones((1, 1, 2))
+            means = Means(
+                rows=6.0 * ones,
+                full=ones > 0,
+                weight=w.sum() * ones,
+                mu=mu * ones,
+                outcome=float(w @ y / w.sum()) * ones,
+                c=0.0 * ones,
+                share=share * ones,
+                spread=None,
+            )
+            found = float(np.exp(independent._log_evidence(means, [np.zeros(1, int)])))
+            mean += float(np.prod(np.where(y == 1, p, 1 - p))) * found
+        assert mean <= 1 + 1e-9
+        assert w[1] < 1 or mean > 0.99
