@@ -256,7 +256,8 @@ def test_a_hundred_thousand_groups_are_capped_with_a_warning_that_says_what_was_
     assert "who has 100,000 groups" in str(report)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert len(mw.audit(table, groups="who", max_groups=100_000).groups["who"]) == 100_000
+        few = table.assign(who=table["who"] % 5000)
+        assert len(mw.audit(few, groups="who", max_groups=5000).groups["who"]) == 5000
 
 
 @pytest.mark.parametrize(

@@ -320,12 +320,12 @@ def test_a_number_and_its_digits_are_different_groups() -> None:
         mw.SoundClassifier(OnlyX(), groups="g", random_state=0).fit(frame, y) for frame in (mixed, X)
     )
     assert set(fitted.c_by_group_["g"]) == {"1", "'1'", "c"}
-    np.testing.assert_array_equal(fitted.predict_proba(mixed), apart.predict_proba(X))
-    np.testing.assert_array_equal(fitted.predict_interval(mixed), apart.predict_interval(X))
+    np.testing.assert_allclose(fitted.predict_proba(mixed), apart.predict_proba(X), rtol=1e-9)
+    np.testing.assert_allclose(fitted.predict_interval(mixed), apart.predict_interval(X), rtol=1e-9)
     for value in (1, "1"):  # also where the other is not there to be told apart from
         mine = (mixed["g"] == value).to_numpy()
         alone = fitted.predict_interval(mixed[mine])
-        np.testing.assert_array_equal(alone, fitted.predict_interval(mixed)[mine])
+        np.testing.assert_allclose(alone, fitted.predict_interval(mixed)[mine], rtol=1e-9)
 
 
 def test_a_column_by_number_and_one_by_name_are_different_groupings() -> None:
