@@ -127,7 +127,7 @@ SHAPES: dict[str, Any] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", list(SHAPES))
 def test_right_forecasts_are_refuted_no_more_often_than_is_said(shape: str) -> None:
-    """At most 5% of 60: more than 8 would happen with a chance below 1 in 500."""
+    """At most 5% of 60: more than 8 would happen with a chance below 1 in 300."""
     reports = [mw.audit(SHAPES[shape](seed), cluster="day", groups="week", bins=5) for seed in range(60)]
     assert sum(report.verdict == "refuted" for report in reports) <= 8
     for report in reports[:20]:
