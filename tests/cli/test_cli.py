@@ -188,13 +188,17 @@ def test_brackets_in_a_name_are_part_of_the_name(tmp_path: Path, capsys: pytest.
 
 
 def interrupt(command: list[str], sign: Path, **environment: str) -> tuple[int, str]:
-    """Start a program, wait for its sign of life, press Ctrl-C twice; its exit code and what it said."""
+    """Start a program, wait for its sign of life, press Ctrl-C twice; its exit code and what it said.
+
+    Its coverage is not measured: the second Ctrl-C may come while coverage writes its file.
+    """
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
     with subprocess.Popen(
         command,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | environment,
+        env=alone | environment,
     ) as process:
         try:
             while not sign.exists() and process.poll() is None:
