@@ -31,7 +31,7 @@ _LEAST_SHARE = 0.01
 # The bets on all rows, or on all of a group, have together this share of the risk; those on bins the rest.
 _WHOLES = 0.5
 
-_HALVINGS = 24  # of the interval from −1 to 1, in the search for a bound on a gap: to a ten-millionth
+_HALVINGS = 21  # of the interval from −1 to 1, in the search for a bound on a gap: to a millionth
 _BLOCK = 64  # factors that are multiplied before the logarithm is taken; each lies in [0.001, 101]
 
 
@@ -133,7 +133,7 @@ def conclude(means: Means, by_class: Sequence[ClusterSums], confidence: float) -
         gaps=gaps,
         p_value=p_value,
         together=min(1.0, math.exp(-evidence), float(p_value[means.full].min())),
-        together_c=smallest_unrefuted(refutes, gaps, halvings=20),
+        together_c=smallest_unrefuted(refutes, gaps, halvings=14),
         method=_METHOD,
     )
 
