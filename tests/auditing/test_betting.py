@@ -217,3 +217,18 @@ def test_the_hour_that_autumn_repeats_is_two_hours() -> None:
     assert mw.audit(berlin.to_pandas(), **options).p_value == pytest.approx(
         mw.audit(frame, **options).p_value
     )
+
+
+@pytest.mark.parametrize("rows", [1, 12, 200])
+def test_with_one_bin_the_bin_and_the_whole_are_one_bettor(rows: int) -> None:
+    """All money is 1 at the start, also where two cells are the same: else p-values would be too small."""
+    table = learned(0, rows)
+    money, most = {(side, s): 0.05 for side in (1, -1) for s in SHARES}, 1.0
+    caps = {1: 0.0, -1: 0.0}
+    for mu, y in table[["mu", "y"]].itertuples(index=False):
+        for side, loses in ((1, mu), (-1, 1 - mu)):
+            caps[side] = max(caps[side], loses, 0.01)
+            for s in SHARES:
+                money[side, s] *= 1 + s * side * (y - mu) / caps[side]
+        most = max(most, sum(money.values()))
+    assert mw.audit(table, method="betting", order="t", bins=1).p_value == pytest.approx(1 / most)

@@ -57,17 +57,18 @@ def conclude(
     """
     risk, classes = 1 - confidence, len(rows)
     p_value, low, high = (np.ones(means.rows.shape) for _ in range(3))
-    share = divide_risk(means.full) * classes  # each class has money of its own
+    share = divide_risk(means.full) * classes
+    pool = share / share.sum(axis=(1, 2), keepdims=True)  # each class has money of its own, 1 at the start
     units = [_arrange(one, column, groups) for one, column in zip(rows, columns, strict=True)]
     together = 1.0
     for k, unit in enumerate(units):
-        richest, best, sums = _play(unit, share[k], unit.c)
+        richest, best, sums = _play(unit, pool[k], unit.c)
         together = min(together, classes / richest)
         p_value[k] = np.minimum(1.0, classes / np.maximum(best * share[k], 1e-300))
         low[k], high[k] = _bound(sums, share[k] * risk / classes)
 
     def refutes(c: float) -> bool:
-        richest = (_play(unit, share[k], np.full(len(unit.mu), c))[0] for k, unit in enumerate(units))
+        richest = (_play(unit, pool[k], np.full(len(unit.mu), c))[0] for k, unit in enumerate(units))
         return classes / max(richest) <= risk
 
     gaps = GapBounds(np.maximum(low, -means.mu), np.minimum(high, 1 - means.mu))
@@ -85,9 +86,8 @@ def conclude(
 
 def _arrange(rows: Rows, columns: Columns, groups: list[Group]) -> _Units:
     """Sort the rows by time, find the units, and number the cells that each row lies in (−1 for none)."""
-    if rows.cluster is None:
-        unit = np.unique(rows.order, return_inverse=True)[1]
-    else:
+    unit = rows.order
+    if rows.cluster is not None:
         unit = _order_clusters(rows.order, rows.cluster, str(columns.cluster))
     order = np.argsort(unit, kind="stable")
     ends = np.flatnonzero(np.diff(unit[order], append=-1)) + 1

@@ -290,7 +290,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     def _check_settings(self) -> None:
         if self.method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}")
-        number = not isinstance(self.c, str) and np.ndim(self.c) == 0
+        number = isinstance(self.c, (int, float, np.integer, np.floating))
         if (not isinstance(self.c, str) or self.c != "auto") and not (number and 0 <= float(self.c) <= 1):
             raise ValueError(f"c must be 'auto' or lie in [0, 1]; got {self.c!r}")
         for name, value in {"confidence": self.confidence, "holdout": self.holdout}.items():
