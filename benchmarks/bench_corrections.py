@@ -67,15 +67,17 @@ def attacked_step(correction: Any) -> Callable[[], None]:
     return run
 
 
-def insured_step(correction: Any) -> Callable[[], None]:
-    outcomes = np.random.default_rng(0).integers(0, 2, STEPS).tolist()
+def insured_step(corrections: list[Any]) -> Callable[[], None]:
+    """All steps, shared among these: how often swap regret draws a cell depends on its seed."""
+    outcomes = np.random.default_rng(0).integers(0, 2, STEPS // len(corrections)).tolist()
 
     def run() -> None:
-        f = mw.InsuredForecaster(None, correction, max_stake=1.0)
-        for outcome in outcomes:
-            q = f.forecast(mu=0.5)
-            f.stake(q, 1.0)
-            f.settle(q, outcome)
+        for correction in corrections:
+            f = mw.InsuredForecaster(None, correction, max_stake=1.0)
+            for outcome in outcomes:
+                q = f.forecast(mu=0.5)
+                f.stake(q, 1.0)
+                f.settle(q, outcome)
 
     return run
 
@@ -91,9 +93,9 @@ def rows() -> list[Row]:
             cases.append((name, correction_step(kind(cells)), target))
             cases.append((f"{name}, attacked", attacked_step(kind(cells)), target))
     cases.append(("Reserve propose + observe", correction_step(mw.Reserve()), 0.6))
-    for correction in (mw.SwapRegret(10), mw.DeterministicSwap(100)):
-        name = f"InsuredForecaster, {type(correction).__name__}: forecast + stake + settle"
-        cases.append((name, insured_step(correction), 2.75))
+    for corrections in ([mw.SwapRegret(10, seed=k) for k in range(5)], [mw.DeterministicSwap(100)]):
+        name = f"InsuredForecaster, {type(corrections[0]).__name__}: forecast + stake + settle"
+        cases.append((name, insured_step(corrections), 2.75))
     peer, *ours = side_by_side(river_step(), *(run for _, run, _ in cases))
     micro = 1e6 / STEPS
     return [

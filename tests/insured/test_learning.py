@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import makewhole as mw
-from makewhole.corrections import _kernels
 from makewhole.insured import bookkeeping, plain
 
 
@@ -152,16 +151,18 @@ def test_standard_regret_takes_its_step_from_the_lambda_of_the_forecast() -> Non
     assert f.corrections[0].propose().lam == pytest.approx(0.25 + 0.25 / np.sqrt(2))
 
 
+@pytest.mark.parametrize("limits", [{}, {"max_exposure": 9.0}])
 def test_money_that_does_not_add_up_is_raised_before_anything_is_booked(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, limits: dict[str, Any]
 ) -> None:
-    f = mw.InsuredForecaster(None, mw.NaiveBestResponse(), max_stake=1)
+    f = mw.InsuredForecaster(None, mw.NaiveBestResponse(), max_stake=1, **limits)
     q = f.forecast(mu=0.5)
-    real = _kernels.balance
+    f.stake(q, 0.5)
+    real = bookkeeping.exact_sum
     for module in (bookkeeping, plain):
-        monkeypatch.setattr(module, "balance", lambda *a: (real(*a)[0] + 0.01, *real(*a)[1:]))
-    with pytest.raises(mw.ConservationError, match=r"payments add up to 0.5, the loss is 0.51"):
-        f.settle(q, 1, stake=1.0)
+        monkeypatch.setattr(module, "exact_sum", lambda paid: (real(paid)[0] + 0.01, 0.0))
+    with pytest.raises(mw.ConservationError, match=r"payments add up to 0.51, the loss is 0.5"):
+        f.settle(q, 1, stake=0.5)
     assert f.statement().rounds == 0
     assert f.corrections[0] == mw.NaiveBestResponse()
 

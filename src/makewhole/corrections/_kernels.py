@@ -237,9 +237,16 @@ def scramble(counter: int) -> int:
 def find_cycle(points: Any, start: int) -> tuple[int, int]:
     """Follow best responses from `start` until a cell repeats; return that cell and the cycle's length.
 
-    This is Brent's algorithm, which needs no list of visited cells. It finds the length first. Then two
-    pointers, that far apart, move on until they meet, at the first cell of the cycle.
+    Nearly always the next cell points at itself or back at `start`. Otherwise this is Brent's algorithm,
+    which needs no list of visited cells. It finds the length first. Then two pointers, that far apart, move
+    on until they meet, at the first cell of the cycle.
     """
+    following = points[start]
+    after = points[following]
+    if after == following:
+        return following, 1
+    if after == start:
+        return start, 2
     slow, fast = start, points[start]
     power = length = 1
     while slow != fast:

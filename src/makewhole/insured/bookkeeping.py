@@ -100,6 +100,7 @@ class Bookkeeping:
         self.room_left = (1.0 - 1e-9) * terms.max_stake  # up to here, rounding cannot have hidden anything
         self.grouped, self.apart = self.one.grouped, self.one.apart
         self.publishing = Rules(terms.one_sided, terms.sound, self.one.integrates)
+        self.publishes_as_is = not (terms.one_sided or terms.sound)
         self.capped = max_exposure is not None
         self.counts_room = capital is not None or self.one.line_bound(terms) is not None
         # No forecast can lose or win more, with corrections that stay among their targets.

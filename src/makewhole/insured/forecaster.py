@@ -241,8 +241,9 @@ class InsuredForecaster:
         `by` names who bets, with any text or whole number: her payments are then in `settle(...).by`.
         """
         patch: dict[Key, Any] = {}
-        place = self._books.take(self._state.get, patch, find_open(self._state.get, forecast), stake, by)
-        self._state.update(patch)
+        state = self._state
+        place = self._books.take(state.get, patch, find_open(state.get, forecast), stake, by)
+        state.update(patch)
         return place
 
     def settle(
@@ -253,12 +254,12 @@ class InsuredForecaster:
         The list's `by` has the payments of those who gave a name. With `stake`, one last bet is placed first.
         """
         patch: dict[Key, Any] = {}
-        open_ = find_open(self._state.get, forecast)
-        closed = self._books.close(self._state.get, patch, open_, outcome, stake, by)
-        id_, _, payments, _, _, _, lesson = closed
+        get = self._state.get
+        closed = self._books.close(get, patch, find_open(get, forecast), outcome, stake, by)
         self._commit(patch)
+        payments, lesson = closed[2], closed[6]
         if lesson is not None:
-            self._teach(id_, lesson, payments)
+            self._teach(closed[0], lesson, payments)
         return payments
 
     def void(self, forecast: Forecast | AnyId) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from makewhole import arguments
-from makewhole.corrections._kernels import balance, publish
+from makewhole.corrections._kernels import publish
 from makewhole.corrections.names import Name, read_name
 from makewhole.decisions import binary_forecast
 from makewhole.forecasters import Said
@@ -50,7 +50,10 @@ class PlainBookkeeping(Bookkeeping):
         if after is not memory:
             patch[_MEMORY] = after
         (mu_hat,), (width,) = said
-        mu, c, origin = publish(mu_hat, width, proposal.lam, self.publishing, 0.0)
+        if self.publishes_as_is:
+            mu, c, origin = mu_hat, width + proposal[0], width
+        else:
+            mu, c, origin = publish(mu_hat, width, proposal[0], self.publishing, 0.0)
         lines = (_new(Line, (mu, c, origin, proposal, width, None)),)
         count += 1
         room = None
@@ -123,7 +126,10 @@ class PlainBookkeeping(Bookkeeping):
             payments.append(paid)
             if name is not None:
                 payments.by = {**payments.by, name: payments.by.get(name, 0.0) + paid}
-        expected, target, weight = balance(mu, c, origin, float(y), net, gross, cap)
+        if gross:  # `balance`, written out
+            expected, target, weight = net * error - gross * c, net / gross * error - origin, gross / cap
+        else:
+            expected, target, weight = 0.0, -origin, 0.0
         loss, rest = (payments[0], 0.0) if bets == 1 else exact_sum(payments)
         if loss != expected and not abs(loss - expected) <= 1e-9 * (gross + abs(loss)) + 1e-300:
             raise ConservationError(f"payments add up to {loss!r}, the loss is {expected!r}")
