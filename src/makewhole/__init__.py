@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from makewhole.backtesting.result import BacktestResult
     from makewhole.bets import delay_quote, hedge, loss_bounds, must_accept, payment, premium
     from makewhole.corrections import (
+        Barrier,
         Certificate,
         Correction,
         DeterministicSwap,
@@ -26,17 +27,20 @@ if TYPE_CHECKING:
     from makewhole.decisions import Forecast, Plan, decide, insure
     from makewhole.insured.changes import Bet, Change, Opening, Payments, Settlement
     from makewhole.insured.forecaster import InsuredForecaster
+    from makewhole.insured.lines import Lines
     from makewhole.insured.refusals import (
         ChangeRefused,
         ConservationError,
         ForecastClosed,
         ForecastOpen,
+        PriceRefused,
         Refusal,
         StakeRefused,
         TeachingError,
         UnknownForecast,
     )
     from makewhole.insured.statement import Statement
+    from makewhole.insured.thaw import Thaw
     from makewhole.mending.classifier import SoundClassifier
     from makewhole.protocol import Chance, Record, Replay, play
 
@@ -45,6 +49,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AuditReport",
     "BacktestResult",
+    "Barrier",
     "Bet",
     "CapitalReport",
     "Certificate",
@@ -59,12 +64,14 @@ __all__ = [
     "ForecastOpen",
     "Grouped",
     "InsuredForecaster",
+    "Lines",
     "NaiveBestResponse",
     "NoCorrection",
     "Opening",
     "OverlappingReserve",
     "Payments",
     "Plan",
+    "PriceRefused",
     "Proposal",
     "Record",
     "Refusal",
@@ -77,6 +84,7 @@ __all__ = [
     "Statement",
     "SwapRegret",
     "TeachingError",
+    "Thaw",
     "UnknownForecast",
     "agents",
     "audit",
@@ -101,6 +109,7 @@ __all__ = [
 _HOMES = {
     "AuditReport": "auditing.report",
     "BacktestResult": "backtesting.result",
+    "Barrier": "corrections",
     "Bet": "insured.changes",
     "CapitalReport": "backtesting.capital",
     "Certificate": "corrections",
@@ -115,12 +124,14 @@ _HOMES = {
     "ForecastOpen": "insured.refusals",
     "Grouped": "corrections",
     "InsuredForecaster": "insured.forecaster",
+    "Lines": "insured.lines",
     "NaiveBestResponse": "corrections",
     "NoCorrection": "corrections",
     "Opening": "insured.changes",
     "OverlappingReserve": "corrections",
     "Payments": "insured.changes",
     "Plan": "decisions",
+    "PriceRefused": "insured.refusals",
     "Proposal": "corrections",
     "Record": "protocol",
     "Refusal": "insured.refusals",
@@ -133,6 +144,7 @@ _HOMES = {
     "Statement": "insured.statement",
     "SwapRegret": "corrections",
     "TeachingError": "insured.refusals",
+    "Thaw": "insured.thaw",
     "UnknownForecast": "insured.refusals",
     "agents": "agents",
     "audit": "auditing.audit",

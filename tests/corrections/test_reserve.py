@@ -213,12 +213,14 @@ def test_the_solvency_guard_makes_ruin_impossible_over_any_correction(make: Any,
         for one in open_:
             y = int(draw.integers(classes or 2))
             certain: Any = y if classes is None else np.arange(3) == y
-            f.stake(
-                one, arguments_of(np.where(certain > one.mu, 10.0, -10.0))
-            )  # the worst that can be staked
+            worst = np.where(certain > one.mu, 10.0, -10.0)
+            try:
+                f.stake(one, arguments_of(worst))
+            except mw.StakeRefused as refused:  # its price is no longer right: as much as is taken
+                f.stake(one, arguments_of(worst * (0.999999 * refused.limit / np.abs(worst).sum())))
             f.settle(one, y)
         open_ = []
-        assert f.statement().total_loss <= 25.0 + 1e-9
+        assert f.statement().total_loss <= 25.0
     assert (f.statement().certificate.bound or math.inf) <= 25.0
     if make is mw.NoCorrection:
         assert f.statement().total_loss > 24.0  # it bites only at the end
@@ -231,7 +233,7 @@ def arguments_of(stake: Any) -> Any:
 
 def test_the_guard_needs_honest_intervals() -> None:
     with pytest.raises(ValueError, match="capital can be guarded in sound mode only"):
-        mw.InsuredForecaster(max_stake=1, capital=5)
+        mw.InsuredForecaster(mode="exact", max_stake=1, capital=5)
     f = mw.InsuredForecaster(None, mw.NoCorrection(), max_stake=1, capital=2.5, one_sided=True)
     for _ in range(50):
         f.settle(f.forecast(mu=0.1), 1, stake=1.0)

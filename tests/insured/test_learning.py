@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import makewhole as mw
-from makewhole.insured import bookkeeping, plain
+from makewhole.insured import bookkeeping, plain, totals
 
 
 def test_one_sided_publishes_an_ask_and_balances() -> None:
@@ -158,7 +158,7 @@ def test_money_that_does_not_add_up_is_raised_before_anything_is_booked(
     f = mw.InsuredForecaster(None, mw.NaiveBestResponse(), max_stake=1, **limits)
     q = f.forecast(mu=0.5)
     f.stake(q, 0.5)
-    real = bookkeeping.exact_sum
+    real = totals.exact_sum
     for module in (bookkeeping, plain):
         monkeypatch.setattr(module, "exact_sum", lambda paid: (real(paid)[0] + 0.01, 0.0))
     with pytest.raises(mw.ConservationError, match=r"payments add up to 0.51, the loss is 0.5"):

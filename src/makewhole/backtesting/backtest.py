@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from makewhole import frames
 from makewhole.agents import Customers
@@ -30,6 +30,9 @@ from makewhole.corrections.names import Name
 from makewhole.insured.book import Exposure
 from makewhole.insured.certificates import GroupBounds, base_bound, certify, certify_groups
 from makewhole.insured.forecaster import InsuredForecaster
+from makewhole.insured.lines import Lines
+from makewhole.insured.settings import Default, Mode
+from makewhole.insured.thaw import Thaw
 
 
 def backtest(
@@ -44,13 +47,16 @@ def backtest(
     time: str | None = None,
     known: str | None = None,
     customers: Customers | None = None,
+    by: str | None = None,
     correction: Correction | None = None,
-    mode: Literal["exact", "sound"] = "exact",
+    mode: Mode | None = None,
     max_stake: float | None = None,
     c_range: tuple[float, float] | None = None,
     one_sided: bool = False,
     capital: float | None = None,
     max_exposure: float | None = None,
+    lines: Lines | Default | None = "default",
+    thaw: Thaw | Default | None = "default",
     graded: bool = False,
     trace: bool = False,
     progress: Callable[[int, int], None] | None = None,
@@ -62,7 +68,8 @@ def backtest(
     to run, and they mean the same. makewhole's corrections on a binary log run compiled, at tens of millions
     of rows a second, and at some ten million if outcomes come late or customers decide on stakes. All else
     drives a forecaster row by row, at some ten thousand rows a second: K classes, `capital`, `max_exposure`,
-    and late outcomes or customers together with groups or a correction of your own.
+    a thaw on a log in which nobody staked on some forecast, and late outcomes or customers together with
+    groups or a correction of your own.
 
     Parameters
     ----------
@@ -92,11 +99,13 @@ def backtest(
     customers
         Who would have bet, for a log without stakes: see `makewhole.agents.Customers`. They decide when they
         see μ and c.
+    by
+        The column that names who staked, for `lines`; where it is missing, she gave no name.
     correction
-        It is copied. By default the forecaster's: `StandardRegret(rate=0.1)`.
+        It is copied. By default the forecaster's, which depends on whether there is a capital.
     mode
         "exact": c is whatever balances the bets, and may be negative. "sound": c lies in [0, ½] and
-        [μ − c, μ + c] inside [0, 1].
+        [μ − c, μ + c] inside [0, 1]. By default sound with a capital, else exact.
     max_stake
         The cap M: the largest gross stake, the sum of |stake|, on one forecast (with classes, on one class).
         By default the largest in the log, which one would not have known before; with `customers`, 1.
@@ -111,6 +120,9 @@ def backtest(
     max_exposure
         The most that all open bets together may be able to lose. A stake beyond it is refused; the result
         counts those that were.
+    lines, thaw
+        As in `InsuredForecaster`, with the same defaults. With lines whoever is named by `by` bets at her own
+        price; the c in the result and in the trace is the one that was published.
     graded
         Whether outcomes are any numbers in [0, 1], as in `InsuredForecaster`; not with classes.
     trace
@@ -148,24 +160,31 @@ def backtest(
     """
     if customers is not None and not isinstance(customers, Customers):
         raise TypeError(f"customers must be makewhole.agents.Customers(...); got {customers!r}")
-    if mode not in ("exact", "sound"):
+    if mode not in (None, "exact", "sound"):
         raise ValueError(f"mode must be 'exact' or 'sound'; got {mode!r}")
-    given = {"c_hat": c_hat, "event": event, "time": time, "known": known}
+    if capital is None and correction is not None:
+        capital = for_book(correction).capital
+    if mode is None:
+        mode = "exact" if capital is None else "sound"
+    given = {"c_hat": c_hat, "event": event, "time": time, "known": known, "by": by}
     names, groups, classes = _names(mu, outcome, stake, given, customers, group)
     columns = frames.read_columns(frame, {k: v for k, v in names.items() if v is not None})
     log = _log(columns, names, bool(one_sided), list(groups), classes, graded=bool(graded))
     terms = _terms(log, max_stake, c_range, customers, sound=mode == "sound", one_sided=bool(one_sided))
-    chosen: Any = StandardRegret(rate=0.1) if correction is None else correction
-    if groups and not for_book(chosen).grouped:
-        chosen = Grouped(chosen)
-    rule = for_book(copy.deepcopy(chosen))
+    chosen: Any = correction
+    if groups and (chosen is None or not for_book(chosen).grouped):
+        chosen = Grouped(StandardRegret(rate=0.1) if chosen is None else chosen)
+    limits: Any = {"capital": capital, "max_exposure": max_exposure, "classes": classes}
+    own: Any = {"mode": mode, "max_stake": terms.max_stake, "one_sided": one_sided, "graded": graded}
+    f = InsuredForecaster(None, chosen, c_range=terms.c_range, lines=lines, thaw=thaw, **own, **limits)
+    rule = copy.deepcopy(f.corrections[0]) if chosen is None else for_book(copy.deepcopy(chosen))
     _check_groups(rule, list(groups.values()))
     rule = copy.deepcopy(rule.in_mode(terms).begun())
     late = known is not None or customers is not None
-    if classes or capital is not None or max_exposure is not None or (late and _is_hard(rule)):
-        limits: Any = {"capital": capital, "max_exposure": max_exposure, "classes": classes}
-        own: Any = {"mode": mode, "max_stake": terms.max_stake, "one_sided": one_sided, "graded": graded}
-        f = InsuredForecaster(None, chosen, c_range=terms.c_range, **own, **limits)
+    guarded = f.capital is not None and (late or not _keeps_to(rule, terms, f.capital))
+    warmed = f.thaw is not None and (customers is not None or log.any_unstaked())
+    named = by is not None and f.lines is not None
+    if classes or guarded or warmed or named or max_exposure is not None or (late and _is_hard(rule)):
         return LiveRun(log, f, trace=trace, customers=customers, progress=progress).run()
     if rule.over is not None and all(one.kernels is None for one in rule.split(tuple(log.group_names))):
         raise TypeError(
@@ -200,6 +219,12 @@ def _replay(
     played = [name for name, count in zip(log.group_names, rounds, strict=True) if count]
     certificate = _certificate(rule, played, terms, run.exposure)
     return run.result(certificate, frames.backend_of(log.frame))
+
+
+def _keeps_to(rule: BookCorrection, terms: Terms, capital: float) -> bool:
+    """Whether the correction keeps to a capital by itself, if each outcome comes before the next forecast."""
+    bound = base_bound([rule], terms)
+    return bound is not None and bound <= capital * (1.0 + 1e-12) and not rule.grouped
 
 
 def _is_hard(rule: BookCorrection) -> bool:

@@ -133,9 +133,9 @@ def find_capital(
 ) -> CapitalReport:
     """Try several capitals on a log, and find the smallest that would have been enough, at a given price.
 
-    For each capital the log is replayed by a forecaster in sound mode with `Reserve.for_capital(capital,
-    max_stake)`. With little capital c changes fast and bets are dear. With much they are cheap, because the
-    forecaster is slow to charge for what those who know more have won: look at the profit, too.
+    For each capital the log is replayed by a forecaster in sound mode with `Reserve(max_stake/(2·capital))`.
+    With little capital c changes fast and bets are dear. With much they are cheap, because the forecaster is
+    slow to charge for what those who know more have won: look at the profit, too.
 
     A capital sufficed if bets cost at most `premium`, at least the share `placed` of the wanted stakes was
     placed, and the total loss never exceeded the capital. Where outcomes come late, the total loss can exceed
@@ -210,7 +210,7 @@ def find_capital(
         )
     points, backend = [], None
     for done, capital in enumerate(tried, 1):
-        reserve = Reserve.for_capital(capital, cap)
+        reserve = Reserve(cap / (2 * capital))
         result = backtest(frame, mu, outcome, stake, correction=reserve, **options)
         points.append(_point(float(capital), result))
         backend = result.backend

@@ -39,11 +39,12 @@ class Question(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A stake of the log: on which forecast, how much, and in which row."""
+    """A stake of the log: on which forecast, how much, in which row, and by whom."""
 
     forecast: int
     stake: Any
     row: int
+    by: Any = None
 
 
 class Open(NamedTuple):
@@ -130,7 +131,10 @@ class LiveRun:
             which = range(count) if chunk.forecast is None else chunk.forecast.tolist()
             all_rows = np.arange(self.log.rows)[chunk.rows].tolist()
             stakes = zip(which, chunk.stake.tolist(), all_rows, strict=True)
-            bets += [Placed(first + forecast, b, row) for forecast, b, row in stakes]
+            names_of = self.log.bettors()
+            bets += [
+                Placed(first + forecast, b, row, names_of and names_of[row]) for forecast, b, row in stakes
+            ]
         return sorted(bets, key=self._time) if self.late else bets
 
     def _publish(self, number: int) -> None:
@@ -159,7 +163,7 @@ class LiveRun:
             mu, c = float(forecast.mu), float(forecast.c)
             bet = bet._replace(stake=would_stake(*question.customer, mu, c, y, sided))
         try:
-            self.forecaster.stake(forecast, bet.stake)
+            self.forecaster.stake(forecast, bet.stake, by=bet.by)
         except StakeRefused:
             self.refused += 1
             self.refused_stake += _size(bet.stake)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ import numpy as np
 from makewhole.arguments import Floats
 from makewhole.backtesting.clock import Clock
 from makewhole.corrections.certificate import WIDEST
+from makewhole.corrections.names import read_name
 from makewhole.jit import call, jit
 
 # The number of rows in a chunk: few enough for its columns to stay in the processor's cache.
@@ -132,6 +134,19 @@ class Log:
         if gaps:
             raise ValueError(f"event={self.names['event']!r} must not have missing values; got {gaps}")
         return values
+
+    def any_unstaked(self) -> bool:
+        """Whether nothing was staked in some row."""
+        return bool((self.frame["stake"] == 0).any()) if self.names.get("stake") else False
+
+    @functools.cache  # noqa: B019 - a log lives as long as its backtest
+    def bettors(self) -> list[Any] | None:
+        """Who staked, row by row, None where she gave no name; None if no row does."""
+        column = self.names.get("by")
+        if column is None:
+            return None
+        names = self.frame["by"].to_list()
+        return [None if _is_missing(name) else read_name(f"by={column!r}", name) for name in names]
 
     def enlarge_chunks(self, rows: int) -> None:
         """Let the next chunks have about so many rows, if that is more than they have and not too many."""
@@ -379,3 +394,7 @@ def _is_boolean(series: Any) -> bool:
     import narwhals as nw
 
     return bool(series.dtype == nw.Boolean)
+
+
+def _is_missing(name: Any) -> bool:
+    return name is None or (isinstance(name, float) and math.isnan(name))

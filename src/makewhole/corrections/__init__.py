@@ -5,6 +5,7 @@
 
 from typing import Any
 
+from makewhole.corrections.barrier import Barrier
 from makewhole.corrections.base import BookCorrection, Correction, Proposal, for_book
 from makewhole.corrections.certificate import Certificate, Terms
 from makewhole.corrections.deterministic_swap import DeterministicSwap
@@ -17,6 +18,7 @@ from makewhole.corrections.standard import StandardRegret
 from makewhole.corrections.swap import SwapRegret
 
 __all__ = [
+    "Barrier",
     "BookCorrection",
     "Certificate",
     "Correction",
@@ -45,10 +47,11 @@ REGISTRY: tuple[type[Any], ...] = (
     DeterministicSwap,
     Reserve,
 )
-# The corrections for groups.
+# The corrections for groups, and those that cannot be made without a capital.
 FOR_GROUPS: tuple[type[Any], ...] = (Grouped, OverlappingReserve)
+FOR_CAPITAL: tuple[type[Any], ...] = (Barrier,)
 
-_OURS = {kind.__name__: kind for kind in (*REGISTRY, *FOR_GROUPS)}
+_OURS = {kind.__name__: kind for kind in (*REGISTRY, *FOR_GROUPS, *FOR_CAPITAL)}
 
 
 def name_of(correction: object) -> str:

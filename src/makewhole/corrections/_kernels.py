@@ -161,6 +161,35 @@ def reserve_observe(
     book_loss(values, 2, values[0], values[1], loss, rest)
 
 
+def barrier_price(left: float, scale: float, straight: bool, top: float) -> float:
+    """Return the price when so much of a capital is left: `top` when nothing is, less the more there is.
+
+    It is top·exp(−left/scale), or straight top·(1 − left/scale), but not below 0.
+    """
+    if left <= 0.0:
+        return top
+    if straight:
+        return max(0.0, top * (1.0 - left / scale))
+    return top * math.exp(-left / scale)
+
+
+def barrier_propose(values: Any, marks: Any) -> Step:
+    """λ by what is left of the capital.
+
+    values = [capital, scale, straight, top, spread, M, least sum, start, sum of losses, what rounding cut
+    off].
+    """
+    left = values[0] - values[7] - values[8]
+    return max(values[4], barrier_price(left, values[1], values[2] != 0.0, values[3])), 0, False
+
+
+def barrier_observe(
+    values: Any, marks: Any, proposal: Step, target: float, weight: float, loss: float, rest: float
+) -> None:
+    """Losses use up the capital; gains give it back, as far as the least sum."""
+    book_loss(values, 7, 1.0, values[6], loss, rest)
+
+
 # Groups that overlap. values = [η/M, then three numbers for all and for each group, as in `book_loss`].
 # marks = [position of the next forecast's members in marks, how many members a forecast has, then the
 # members, forecast after forecast]. A member is the place of its three numbers in values. A proposal's "cell"
@@ -408,6 +437,7 @@ HELPERS = (
     refine,
     add_exactly,
     book_loss,
+    barrier_price,
     edge,
     cell_of,
     credit,

@@ -97,6 +97,7 @@ class BookCorrection:
     all_groups: tuple[Name, ...] | None = None  # the names of all groups, if they are known
     over: BookCorrection | None = None  # another correction, which changes ĉ first
     rate: float | None = None  # the size of its steps, if it has one
+    capital: float | None = None  # what it may lose, if it was made for a capital
     why_no_bound: str = "no bound is known for this correction"
     settings: ClassVar[tuple[str, ...]] = ()  # attributes that cannot be assigned
 
@@ -123,6 +124,10 @@ class BookCorrection:
 
     def begun(self) -> Self:
         """Return a copy for new books, which start with what it has learned elsewhere."""
+        return self
+
+    def among(self, lines: int) -> BookCorrection:
+        """Return a copy for one of so many lines, which share its capital if it has one."""
         return self
 
     def covers(self, c_range: tuple[float, float]) -> bool:

@@ -44,6 +44,9 @@ class Reserve(Stepped):
         its own, and learns from its own targets. The reserve adds to the result, and has the same bound.
     overlapping
         Deprecated: use `OverlappingReserve(rate, over)`.
+    capital
+        What may be lost, if it is made for that (`for_capital`): a forecaster then guards this capital, as
+        with its own `capital=`.
 
     Examples
     --------
@@ -60,7 +63,7 @@ class Reserve(Stepped):
     against = "everyone, like 1/T: the *total* loss is bounded for ever"
     mean_theorem = "our Theorem A"
     options = ("rate",)
-    settings = ("rate", "start", "over")
+    settings = ("rate", "start", "over", "capital")
     variants: ClassVar = {f"reserve {rate:g}": {"rate": rate} for rate in (0.1, 0.01, 0.001)}
     integrates = True
     rate: float
@@ -75,6 +78,7 @@ class Reserve(Stepped):
         over: Stepped | None = None,
         *,
         overlapping: bool = False,
+        capital: float | None = None,
     ) -> Any:
         """Return a Reserve, or with `overlapping` (deprecated) an OverlappingReserve."""
         if not overlapping:
@@ -94,10 +98,12 @@ class Reserve(Stepped):
         over: Stepped | None = None,
         *,
         overlapping: bool = False,
+        capital: float | None = None,
     ) -> None:
         self.rate = read_rate(rate)
         self.start = arguments.within("start", start, -_FAR, _FAR)
         self.over = read_over(over)
+        self.capital = None if capital is None else arguments.positive("capital", capital)
         self._values, self._marks = self._starting(self.start, self.rate, -math.inf), []
 
     @staticmethod
@@ -116,22 +122,22 @@ class Reserve(Stepped):
 
     @classmethod
     def for_capital(cls, capital: float, max_stake: float) -> Self:
-        """Make a Reserve that can lose at most `capital`, in sound mode with ĉ >= 0.
+        """Make a Reserve that can lose at most `capital`.
 
-        This holds if each outcome comes before the next forecast; `InsuredForecaster(capital=...)` does not
-        need that. Its rate is M/(2·capital), where M is the cap `max_stake`. Raises a ValueError if `capital`
-        is less than `max_stake`.
+        Its rate is M/(2·capital), where M is the cap `max_stake`. It remembers the capital, which a
+        forecaster guards as it does its own `capital=`: in sound mode or one-sided, with any number of open
+        forecasts or classes, and under any cap. Raises a ValueError if `capital` is less than `max_stake`.
 
         Examples
         --------
         >>> import makewhole as mw
         >>> mw.Reserve.for_capital(capital=50_000, max_stake=1000)
-        Reserve(rate=0.01)
+        Reserve(rate=0.01, capital=50000.0)
         """
         capital, cap = arguments.positive("capital", capital), arguments.positive("max_stake", max_stake)
         if capital < cap:
             raise ValueError(f"capital must be at least max_stake, {cap:g}; got {capital:g}")
-        return cls(cap / (2 * capital))
+        return cls(cap / (2 * capital), capital=capital)
 
     # --- what it certifies --------------------------------------------------------------------------------
 
@@ -227,7 +233,8 @@ class Reserve(Stepped):
     def __repr__(self) -> str:
         start = f", start={self.start!r}" if self.start else ""
         over = "" if self.over is None else f", over={self.over!r}"
-        return f"Reserve(rate={self.rate!r}{start}{over})"
+        capital = "" if self.capital is None else f", capital={self.capital!r}"
+        return f"Reserve(rate={self.rate!r}{start}{over}{capital})"
 
     def state(self) -> dict[str, Any]:
         """Return settings, what λ is made up of, and the state of the correction it is over, as plain data.
@@ -236,6 +243,7 @@ class Reserve(Stepped):
         """
         scale, floor, origin, losses, low = self._values
         known = {"rate": self.rate, "start": self.start, "over": over_state(self.over)}
+        known["capital"] = self.capital
         sums = {"scale": scale, "origin": origin, "losses": losses, "low": low}
         return known | sums | {"floor": None if math.isinf(floor) else floor}
 
@@ -246,7 +254,8 @@ class Reserve(Stepped):
             from makewhole.corrections.overlapping import OverlappingReserve
 
             return OverlappingReserve.from_state(state)  # type: ignore[return-value]  # what that spelling meant
-        made = cls(state["rate"], state["start"], read_over_state(state["over"]))
+        over, capital = read_over_state(state["over"]), state.get("capital")  # files before version 5 lack it
+        made = cls(state["rate"], state["start"], over, capital=capital)
         floor = -math.inf if state["floor"] is None else float(arguments.numbers("floor", state["floor"]))
         scale, origin, losses, low = _read_sums(state, made.rate)
         made._values = [scale, floor, origin, losses, low]

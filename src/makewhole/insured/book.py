@@ -40,10 +40,16 @@ class Line(NamedTuple):
 
 
 class Stake(NamedTuple):
-    """A bet: one number per line, and who placed it, if she gave a name."""
+    """A bet: one number per line, and who placed it, if she gave a name.
+
+    `surcharges` is what it costs above the published price, on each line, whatever happens: a price of her
+    own, μ' and c', is dearer by |b|·(c' − c) + b·(μ' − μ). `levels` are the names whose lines it counts in.
+    """
 
     amounts: tuple[float, ...]
     by: Id | None = None
+    levels: tuple[Name, ...] = ()
+    surcharges: tuple[float, ...] = ()
 
 
 class OpenForecast(NamedTuple):
@@ -54,6 +60,7 @@ class OpenForecast(NamedTuple):
     `exposed`, what it can lose on each line as staked (None unless exposure is capped); `at_risk`, what it
     can lose in all as staked, hedges between classes included. `stakes` are the latest, at most BLOCK of
     them; the state has those before them in blocks, so that a stake costs the same however many there are.
+    `surcharges` sums up theirs on each line; it is empty if there are none.
     """
 
     forecast: Forecast
@@ -69,15 +76,18 @@ class OpenForecast(NamedTuple):
     exposed: tuple[float, ...] | None = None
     at_risk: float = 0.0
     stakes: tuple[Stake, ...] = ()
+    surcharges: tuple[float, ...] = ()
 
     def with_stake(self, stake: Stake, *, capped: bool) -> OpenForecast:
         """The same with one stake more; where `stakes` were a full block, they are the caller's to keep."""
-        forecast, number, x, said, lines, groups, nets, grosses, bets, room, _, _, stakes = self
+        forecast, number, x, said, lines, groups, nets, grosses, bets, room, _, _, stakes, extra = self
         nets, grosses = add(nets, stake.amounts), add_sizes(grosses, stake.amounts)
-        exposed = exposures(lines, nets, grosses) if capped else None
-        risk = worst_loss(lines, nets, grosses)
+        if stake.surcharges:
+            extra = add(extra, stake.surcharges) if extra else stake.surcharges
+        exposed = exposures(lines, nets, grosses, extra) if capped else None
+        risk = worst_loss(lines, nets, grosses, sum(extra))
         latest = (*stakes, stake) if len(stakes) < BLOCK else (stake,)
-        changed = (nets, grosses, bets + 1, room, exposed, risk, latest)
+        changed = (nets, grosses, bets + 1, room, exposed, risk, latest, extra)
         return tuple.__new__(OpenForecast, (forecast, number, x, said, lines, groups, *changed))
 
     @property
@@ -95,23 +105,30 @@ def published(lines: tuple[Line, ...], id_: Id | None, classes: int | None, one_
     return Forecast(mu, c, id_, classes, one_sided, simplex=sums_to_one)
 
 
-def worst_loss(lines: tuple[Line, ...], nets: tuple[float, ...], grosses: tuple[float, ...]) -> float:
+def worst_loss(
+    lines: tuple[Line, ...], nets: tuple[float, ...], grosses: tuple[float, ...], surcharge: float = 0.0
+) -> float:
     """The most that these bets can lose together; at least 0, as the forecast may be voided."""
     if len(lines) == 1:
         mu, c, net, gross = lines[0].mu, lines[0].c, nets[0], grosses[0]
-        if_not = -net * mu - gross * c
+        if_not = -net * mu - gross * c - surcharge
         return max(0.0, if_not, if_not + net)
     if_none = sum(-n * line.mu - g * line.c for line, n, g in zip(lines, nets, grosses, strict=True))
+    if_none -= surcharge
     return max(0.0, *(if_none + gain for gain in nets))
 
 
 def exposures(
-    lines: tuple[Line, ...], nets: tuple[float, ...], grosses: tuple[float, ...]
+    lines: tuple[Line, ...],
+    nets: tuple[float, ...],
+    grosses: tuple[float, ...],
+    surcharges: tuple[float, ...] = (),
 ) -> tuple[float, ...]:
     """The most that each line's bets can lose on their own, whatever hedges them on other lines."""
+    extras = surcharges or (0.0,) * len(lines)
     return tuple(
-        max(0.0, net * (1.0 - line.mu) - gross * line.c, -net * line.mu - gross * line.c)
-        for line, net, gross in zip(lines, nets, grosses, strict=True)
+        max(0.0, net * (1.0 - line.mu) - gross * line.c - extra, -net * line.mu - gross * line.c - extra)
+        for line, net, gross, extra in zip(lines, nets, grosses, extras, strict=True)
     )
 
 
@@ -230,22 +247,22 @@ def check_exposure(
     everyone's.
     """
     zero = (0.0,) * len(amounts)
-    now = exposures(entry.lines, entry.nets, entry.grosses)
+    now = exposures(entry.lines, entry.nets, entry.grosses, entry.surcharges)
     then = entry.with_stake(Stake(amounts), capped=True).exposed or zero
     counted = entry.exposed or zero
     others = sum(scopes[0].exposure.staked) - sum(counted)
     if others + sum(then) > most and sum(then) > sum(now):
         message = f"with this stake open bets could lose {others + sum(then):g}; max_exposure is {most:g}"
-        raise StakeRefused(message, _part(amounts, sum(now), sum(then), most - others))
+        raise StakeRefused(message, part_of(amounts, sum(now), sum(then), most - others))
     for exposure, bounds in scopes:
         for k, bound in enumerate(bounds or ()):
             slack = 2e-15 * (bound + max_stake)  # for rounding
             left = bound + slack - exposure.lost[k] - exposure.staked[k] + counted[k]
             if then[k] > left and then[k] > now[k]:
                 message = f"this stake could lose {then[k]:g}; the certificate leaves {max(0.0, left):g}"
-                raise StakeRefused(message, _part(amounts, now[k], then[k], left))
+                raise StakeRefused(message, part_of(amounts, now[k], then[k], left))
 
 
-def _part(amounts: tuple[float, ...], now: float, then: float, most: float) -> float:
+def part_of(amounts: tuple[float, ...], now: float, then: float, most: float) -> float:
     """How much of the stake would still be taken: what it can lose grows no faster than in proportion."""
     return max(0.0, (most - now) / (then - now)) * sum(map(abs, amounts))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,10 +20,9 @@ from makewhole.insured.book import (
     OpenForecast,
     Scope,
     Stake,
-    add,
-    add_sizes,
     check_exposure,
     no_exposure,
+    part_of,
     published,
     room_of,
 )
@@ -35,27 +33,31 @@ from makewhole.insured.certificates import (
     certify_groups,
     guarded,
     late_bound,
+    thawed,
 )
 from makewhole.insured.changes import (
+    CONCEDED,
     EXPOSURE,
     GROUPS,
     STANDING,
     TOTALS,
+    Get,
     Key,
     Lesson,
     LineResult,
+    Patch,
     Payments,
+    drafting,
 )
 from makewhole.insured.evidence import bet
-from makewhole.insured.refusals import ConservationError, ForecastOpen, StakeRefused
-from makewhole.insured.totals import Standing, Totals
+from makewhole.insured.lines import LineBook, Lines, read_levels
+from makewhole.insured.refusals import ConservationError, ForecastOpen, PriceRefused, StakeRefused
+from makewhole.insured.thaw import Conceded, Thaw
+from makewhole.insured.totals import Standing, Totals, exact_sum
 
 # The sum of fewer stakes than this is off by less than a billionth of it.
 _FEW = 1_000_000
 
-# Reads a key of the state, as it is or as a batch in the making has it.
-Get = Callable[[Key], Any]
-Patch = dict[Key, Any]
 # The fields of a `Settlement` after its first two, as they stand there: to make one takes as long as to pay.
 Closing = tuple[Any, int, Payments, float, float, tuple[Any, ...], Lesson | None]
 
@@ -80,6 +82,8 @@ class Bookkeeping:
         Whether there is a base that learns from outcomes.
     graded
         Whether outcomes are any numbers in [0, 1].
+    lines, thaw
+        As in `InsuredForecaster`.
     """
 
     def __init__(
@@ -92,7 +96,10 @@ class Bookkeeping:
         capital: float | None = None,
         teaches: bool = False,
         graded: bool = False,
+        lines: Lines | None = None,
+        thaw: Thaw | None = None,
     ) -> None:
+        self.thaw, self.lines = thaw, None if lines is None else LineBook(lines, terms, len(rules))
         self.terms, self.rules, self.one, self.graded = terms, rules, rules[0], graded
         self.classes, self.max_exposure, self.capital = classes, max_exposure, capital
         self.teaches = teaches
@@ -113,11 +120,14 @@ class Bookkeeping:
         self.serial = 0  # the number of the last change that was computed
         self.dead = 0  # how many keys may have gone since the state was last swept
         several = self.classes is not None or self.grouped or self.composed
-        self.plain = not several and not self.capped and self.capital is None
+        limited = self.capped or self.capital is not None or self.lines is not None
+        self.plain = not several and not limited
 
     def begin(self) -> dict[Key, Any]:
         """The state of an empty book."""
         state: dict[Key, Any] = {TOTALS: Totals(), STANDING: Standing()}
+        if self.thaw is not None:
+            state[CONCEDED] = Conceded()
         if self.counted:
             state[EXPOSURE] = self.nothing_open
         for k, rule in enumerate(self.rules):
@@ -141,6 +151,8 @@ class Bookkeeping:
             scope = group if self.apart else None
             exposure = get(("exposure", scope)) or self.nothing_open
             made = certify(self.answering(scope), self.terms, exposure, self.max_exposure)
+        if self.thaw is not None:
+            made = thawed(made, self.thaw, get(TOTALS).rounds)
         return made if self.capital is None or group is not None else guarded(made, self.capital)
 
     # --- the steps ----------------------------------------------------------------------------------------
@@ -168,7 +180,8 @@ class Bookkeeping:
             room = room_of(lines, self.one_sided, self.max_stake)
             patch[EXPOSURE] = get(EXPOSURE).entered(room, count + 1)
         entry: OpenForecast = tuple.__new__(
-            OpenForecast, (forecast, serial, x, said[0], lines, groups, zero, zero, 0, room, None, 0.0, ())
+            OpenForecast,
+            (forecast, serial, x, said[0], lines, groups, zero, zero, 0, room, None, 0.0, (), ()),
         )
         if groups:
             self._enter_groups(get, patch, entry)
@@ -270,13 +283,63 @@ class Bookkeeping:
         bounds = bounds.later(was, late_bound(rules, self.terms, after))
         patch[GROUPS] = bounds
 
-    def take(self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any) -> int:
-        """Take a stake, if the caps leave room for it."""
-        name = None if by is None else read_name("by", by)
+    def place(
+        self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any, price: Any
+    ) -> OpenForecast:
+        """The forecast with one stake more, at the price of whoever places it, if the caps leave room.
+
+        Of the state, only the lines that the stake counts in are written into the patch.
+        """
+        levels = read_levels(by)
         amounts = self.accepted(get, open_, stake)
+        own = 0.0
+        surcharges: tuple[float, ...] = ()
+        if self.lines is not None and levels:
+            own = self.lines.price(get, levels)
+            surcharges = self.lines.surcharges(open_, amounts, own)
+        if price is not None:
+            self._check_price(open_, own, price)
+        name = levels[-1] if levels else None
+        placed = tuple.__new__(Stake, (amounts, name, levels if self.lines else (), surcharges))
         if self.max_exposure is not None:
             self._check_exposure(get, open_, amounts, self.max_exposure)
-        after = open_.with_stake(tuple.__new__(Stake, (amounts, name)), capped=self.capped)
+        after = open_.with_stake(placed, capped=self.capped)
+        if self.capital is not None and after.at_risk > open_.at_risk:
+            self._check_capital(get, open_, after, amounts, self.capital)
+        if self.lines is not None and levels:
+            self.lines.take(get, patch, open_, placed)
+        return after
+
+    def own_prices(
+        self, get: Get, open_: OpenForecast, levels: tuple[Name, ...]
+    ) -> list[tuple[float, float]]:
+        """μ and c of each line for a customer."""
+        if self.lines is None or not levels:
+            return [(line.mu, line.c) for line in open_.lines]
+        return self.lines.own(open_, self.lines.price(get, levels))
+
+    def _check_price(self, open_: OpenForecast, own: float, most: Any) -> None:
+        limit = arguments.scalar("price", most)
+        asked = max(own, *(line.mu if self.one_sided else line.c for line in open_.lines))
+        if asked > limit:
+            raise PriceRefused(f"the price is {asked:g} now, above price={limit:g}", asked)
+
+    def _check_capital(
+        self, get: Get, open_: OpenForecast, after: OpenForecast, amounts: tuple[float, ...], capital: float
+    ) -> None:
+        """Refuse a stake with which more than the capital could be lost: its quote is no longer right."""
+        left = capital - get(TOTALS).loss - (get(STANDING).at_risk - open_.at_risk)
+        if after.at_risk > left:
+            message = (
+                f"with this stake the forecast could lose {after.at_risk:g}; the capital leaves {left:g}"
+            )
+            raise StakeRefused(message, part_of(amounts, open_.at_risk, after.at_risk, left))
+
+    def take(
+        self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any, price: Any = None
+    ) -> int:
+        """Take a stake, if the caps leave room for it."""
+        after = self.place(get, patch, open_, stake, by, price)
         more_risk = after.at_risk - open_.at_risk
         serial = self.serial = self.serial + 1
         for key in _keys("standing", open_.groups):
@@ -304,19 +367,18 @@ class Bookkeeping:
         y = arguments.outcome(outcome, self.classes, graded=self.graded)
         id_: Any = open_.forecast.id
         stakes = self.stakes_on(get, open_)
-        nets, grosses = open_.nets, open_.grosses
+        final = open_
         if stake is not None:
-            name = None if by is None else read_name("by", by)
-            amounts = self.accepted(get, open_, stake)
-            if self.max_exposure is not None:
-                self._check_exposure(get, open_, amounts, self.max_exposure)
-            stakes.append(Stake(amounts, name))
-            nets, grosses = add(nets, amounts), add_sizes(grosses, amounts)
-        payments, results = self._results(open_.lines, y, stakes, nets, grosses)
+            final = self.place(get, patch, open_, stake, by, None)
+            stakes.append(final.stakes[-1])
+        nets, grosses = final.nets, final.grosses
+        payments, results = self._results(final, y, stakes)
         (loss, rest), turnover = exact_sum(payments), math.fsum(grosses)
         negative = self.classes is None and open_.lines[0].c < 0  # refused for classes
         if turnover:
             self._learn(get, patch, open_, results)
+        elif self.thaw is not None:
+            self.warm(get, patch, open_, self.thaw)
         for key in _keys("totals", open_.groups):
             totals: Totals = get(key)
             money = None
@@ -324,19 +386,16 @@ class Bookkeeping:
                 money = bet(totals.money, open_.lines[0].mu, open_.lines[0].c, y)
             patch[key] = totals.settled(loss, rest, turnover, len(stakes), negative, self.loss_range, money)
         self._leave(get, patch, open_, results if self.capped else ())
-        for place, (_, name) in enumerate(stakes):
+        if self.lines is not None:
+            self.lines.leave(drafting(get, patch), patch, id_, stakes, payments)
+        for place, (_, name, _, _) in enumerate(stakes):
             if name is not None:
                 payments.by = {**payments.by, name: payments.by.get(name, 0.0) + payments[place]}
         lesson = self._lesson(open_, y, nets, grosses) if self.teaches else None
         return id_, y, payments, loss, turnover, results, lesson
 
     def _results(
-        self,
-        lines: tuple[Line, ...],
-        y: int,
-        stakes: list[Stake],
-        nets: tuple[float, ...],
-        grosses: tuple[float, ...],
+        self, open_: OpenForecast, y: int, stakes: list[Stake]
     ) -> tuple[Payments, tuple[LineResult, ...]]:
         """What every stake receives; and of every line its loss, its target and its weight.
 
@@ -344,11 +403,12 @@ class Bookkeeping:
         and the difference is counted on the first of them that has a stake.
         """
         happened = [float(y)] if self.classes is None else [float(y == k) for k in range(self.classes)]
+        lines, nets, grosses, extra = open_.lines, open_.nets, open_.grosses, open_.surcharges or self.zero
         payments, parts = Payments(), []
-        for amounts, _ in stakes:
+        for amounts, _, _, dearer in stakes:
             each, paid = [], 0.0
-            for b, line, y_k in zip(amounts, lines, happened, strict=True):
-                each.append(b * (y_k - line.mu) - abs(b) * line.c)
+            for b, line, y_k, more in zip(amounts, lines, happened, dearer or self.zero, strict=True):
+                each.append(b * (y_k - line.mu) - abs(b) * line.c - more)
                 paid += each[-1]  # not sum(): later Pythons add up differently
             payments.append(paid)
             parts.append(each)
@@ -359,6 +419,8 @@ class Bookkeeping:
             expected, target, weight = balance(
                 mu, c, origin, happened[k], nets[k], grosses[k], self.max_stake
             )
+            if extra[k]:  # what was booked is learned: w·(x − λ) is the loss
+                expected, target = expected - extra[k], target - extra[k] / grosses[k]
             if k != first:
                 loss, rest = exact_sum([each[k] for each in parts])
             else:
@@ -389,8 +451,35 @@ class Bookkeeping:
                 own = target + line.origin - line.c_hat
                 patch[key] = rule.over.learned(before, line.inner, own, weight, loss, rest)
 
+    def warm(self, get: Get, patch: Patch, open_: OpenForecast, thaw: Thaw) -> None:
+        """Lower λ after a forecast that nobody has staked on, and count what that concedes."""
+        conceded: float = get(CONCEDED).total
+        left = thaw.allowed(get(TOTALS).rounds + 1) - conceded
+        for k, rule in enumerate(self.rules):
+            keys, memory = self.recall(get, k, open_.groups)
+            proposal, moved = rule.proposed(memory)
+            lam = proposal.lam
+            if lam <= thaw.above or left <= 0.0:
+                continue
+            weight = min(1.0, left / (self.max_stake * lam))
+            cost = self.max_stake * weight * lam
+            self.remember(patch, rule, keys, rule.learned(moved, proposal, 0.0, weight, -cost, 0.0))
+            conceded, left = conceded + cost, left - cost
+        patch[CONCEDED] = Conceded(conceded)
+
+    def frozen(self, get: Get) -> bool:
+        """Whether a forecast that nobody stakes on would change anything, because of a thaw."""
+        if self.thaw is None:
+            return False
+        memories = [get(keys[0]) for keys in self.keys]
+        lams = [rule.proposed(memory)[0].lam for rule, memory in zip(self.rules, memories, strict=True)]
+        return max(lams) > self.thaw.above
+
     def call_off(self, get: Get, patch: Patch, open_: OpenForecast) -> None:
         """Void a forecast."""
+        id_: Any = open_.forecast.id
+        if self.lines is not None:
+            self.lines.leave(get, patch, id_, self.stakes_on(get, open_), ())
         for key in _keys("totals", open_.groups):
             patch[key] = get(key).with_void()
         self._leave(get, patch, open_, ())
@@ -431,7 +520,7 @@ class Bookkeeping:
 
     def _least(self, get: Get, capital: float) -> float:
         """The least c (one-sided: ask) at which a forecast cannot lose more than is left of the capital."""
-        left: float = capital - get(TOTALS).loss - sum(get(EXPOSURE).potential)
+        left: float = capital - get(TOTALS).loss - get(STANDING).at_risk
         left = max(0.0, left - 1e-12 * self.max_stake) / len(self.rules)  # rounding must not pass it
         return 1.0 - left / self.max_stake if self.one_sided else 0.5 - left / (2 * self.max_stake)
 
@@ -485,14 +574,6 @@ class Bookkeeping:
         """
         sizes = [] if open_ is None else [abs(stake.amounts[k]) for stake in self.stakes_on(get, open_)]
         return math.fsum((*sizes, abs(b), -self.max_stake)) > 2.0**-50 * self.max_stake
-
-
-def exact_sum(numbers: Sequence[float]) -> tuple[float, float]:
-    """Add up numbers; also returns what rounding has cut off from the sum."""
-    if len(numbers) == 1:
-        return numbers[0], 0.0
-    total = math.fsum(numbers)
-    return total, math.fsum((*numbers, -total))
 
 
 _EVERYONES = {"totals": [TOTALS], "exposure": [EXPOSURE], "standing": [STANDING]}

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from makewhole.corrections import BookCorrection, Certificate, Terms
 from makewhole.insured.book import Exposure
+from makewhole.insured.thaw import Thaw
 
 
 def base_bound(rules: Sequence[BookCorrection], terms: Terms) -> float | None:
@@ -94,8 +95,19 @@ def certify_groups(
     return Certificate(bounds.base + added, theorem, exposure=added, **facts)
 
 
+def thawed(certificate: Certificate, thaw: Thaw, rounds: int) -> Certificate:
+    """The certificate with what a thaw may concede; so far, where its budget grows."""
+    if certificate.bound is None:
+        return certificate
+    allowed = thaw.allowed(rounds)
+    more = "a thaw" if thaw.constant else "a thaw so far"
+    return replace(
+        certificate, bound=certificate.bound + allowed, theorem=f"{certificate.theorem}, and {more}"
+    )
+
+
 def guarded(certificate: Certificate, capital: float) -> Certificate:
     """The certificate under a solvency guard, which no theorem is needed for."""
-    if certificate.bound is not None and certificate.bound <= capital:
-        return certificate
+    if certificate.bound is not None and certificate.bound <= capital * (1.0 + 1e-12):  # but for rounding
+        return replace(certificate, bound=min(certificate.bound, capital))
     return replace(certificate, bound=capital, theorem="the solvency guard")

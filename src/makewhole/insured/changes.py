@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -18,13 +18,31 @@ from makewhole.insured.book import Id
 #   ("exposure", group)     what may be lost on what is open, where a bound or a cap needs to know
 #   ("open", id)            a forecast that awaits its outcome, with the latest bets on it
 #   ("stakes", id, block)   the bets before those, in blocks
+#   ("line", name)          what a named customer, or a level of customers, has taken of its line
+#   ("position", id, name)  her bets on an open forecast
+#   ("conceded",)           what a thaw has conceded
 #   ("groups",)             the bounds of all groups together, where each has books of its own
 Key = tuple[Any, ...]
 
 GROUPS: Key = ("groups",)
+CONCEDED: Key = ("conceded",)
 TOTALS: Key = ("totals", None)
 EXPOSURE: Key = ("exposure", None)
 STANDING: Key = ("standing", None)
+
+
+# Reads a key of the state, as it is or as a batch in the making has it.
+Get = Callable[[Key], Any]
+Patch = dict[Key, Any]
+
+
+def drafting(get: Get, patch: Patch) -> Get:
+    """Read the state as it will be once the patch is applied."""
+
+    def read(key: Key) -> Any:
+        return patch[key] if key in patch else get(key)
+
+    return read
 
 
 class Change(NamedTuple):
@@ -47,7 +65,10 @@ class Opening(NamedTuple):
 
 
 class Bet(NamedTuple):
-    """A stake to be taken: a `Change` that knows its `place` among the payments."""
+    """A stake to be taken: a `Change` that knows its `place` among the payments.
+
+    `surcharges` is what it costs above the published price, on each line; empty if nothing.
+    """
 
     revision: int
     patch: Mapping[Key, Any]
@@ -55,6 +76,7 @@ class Bet(NamedTuple):
     place: int
     amounts: tuple[float, ...]
     by: Id | None
+    surcharges: tuple[float, ...] = ()
 
 
 class LineResult(NamedTuple):

@@ -8,8 +8,7 @@ import numpy as np
 
 from makewhole.decisions import Forecast
 from makewhole.insured.book import OpenForecast
-from makewhole.insured.bookkeeping import Get
-from makewhole.insured.changes import STANDING
+from makewhole.insured.changes import STANDING, Get
 from makewhole.insured.many import opened
 from makewhole.insured.refusals import ForecastClosed, UnknownForecast
 

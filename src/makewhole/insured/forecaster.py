@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping
-from typing import Any, Literal, Self, SupportsIndex
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, SupportsIndex
 
-from makewhole import arguments, saving
-from makewhole.corrections import BookCorrection, Certificate, Correction, StandardRegret, Terms, for_book
-from makewhole.corrections.certificate import read_terms
-from makewhole.corrections.names import Name
+from makewhole import saving
+from makewhole.corrections import BookCorrection, Certificate, Correction, Terms, for_book
+from makewhole.corrections.names import Name, read_name
 from makewhole.decisions import Forecast
 from makewhole.forecasters import adapt, ask
 from makewhole.insured import saved
@@ -31,8 +30,10 @@ from makewhole.insured.changes import (
     Opening,
     Payments,
     Settlement,
+    drafting,
 )
 from makewhole.insured.finding import find_open
+from makewhole.insured.lines import Customer, Lines, read_levels
 from makewhole.insured.many import (
     Batch,
     Forecasts,
@@ -40,7 +41,6 @@ from makewhole.insured.many import (
     check_outcomes,
     close_unstaked,
     collector_paused,
-    drafting,
     one_each,
     open_many,
     opened,
@@ -52,16 +52,19 @@ from makewhole.insured.refusals import (
     Refusal,
     TeachingError,
 )
+from makewhole.insured.settings import Default, Mode, plain_settings, read_settings, settings_from
 from makewhole.insured.statement import GroupStatements, Statement
-from makewhole.insured.totals import Standing, Totals
+from makewhole.insured.stating import state_book, state_groups
+from makewhole.insured.thaw import Thaw
 
 # An id as callers give it: text, or a whole number of any kind.
 AnyId = str | SupportsIndex
 
-# Every class has a correction of its own.
-_MOST_CLASSES = 100_000
+# Names whoever bets: herself, or the levels she belongs to, the widest first, and herself.
+AnyBettor = AnyId | Sequence[AnyId]
 
-_SETTINGS = ("mode", "max_stake", "c_range", "one_sided", "classes", "max_exposure", "capital", "graded")
+_LIMITS = ("classes", "max_exposure", "capital", "graded", "lines", "thaw")
+_SETTINGS = ("mode", "max_stake", "c_range", "one_sided", *_LIMITS)
 
 
 class InsuredForecaster:
@@ -77,8 +80,8 @@ class InsuredForecaster:
 
     - In exact mode c may be negative. Someone who then stakes both b and −b earns 2|b||c| without risk; the
       statement counts such forecasts.
-    - Where c is so wide that nobody stakes, nothing is learned and c stays as it is. The statement says so
-      after 100 forecasts without a stake.
+    - Where c is so wide that nobody stakes, nothing is learned and c stays as it is, unless there is a
+      `thaw`. The statement says so after 100 forecasts without a stake.
     - With `one_sided`, c is 0 and the correction moves μ itself: μ is then the price of a bet that pays 1.
     - With K classes, each class is a binary bet with a correction and a cap of its own. A negative c is
       published as 0, so the bets need not balance; the forecaster may win.
@@ -99,11 +102,12 @@ class InsuredForecaster:
         The model: a river or scikit-learn classifier, a callable, or an object with `predict` and `learn`.
         None if you give every forecast its probability: `f.forecast(mu=0.3)`.
     correction
-        How λ is adapted; a copy is used. `StandardRegret(rate=0.1)` by default. The swap corrections answer a
-        single outcome in full: on a book with few stakes, one bet may make c too wide for everybody.
+        How λ is adapted; a copy is used. By default `Barrier` with a capital and a spread of 0.02, or
+        `StandardRegret(rate=0.1)` without one. The swap corrections answer a single outcome in full: on a
+        book with few stakes, one bet may make c too wide for everybody.
     mode
         "exact": c is whatever balances the bets. "sound": c lies in [0, ½] and [μ − c, μ + c] inside [0, 1];
-        with a `Reserve` the total loss is then bounded for ever.
+        with a `Reserve` the total loss is then bounded for ever. By default sound with a capital, else exact.
     max_stake
         M, the cap on the sum of the sizes of all stakes on one forecast (with classes, on one class).
     c_range
@@ -114,7 +118,16 @@ class InsuredForecaster:
         The most that all open bets together may be able to lose. A stake beyond it, or beyond what the
         certificate leaves, is refused.
     capital
-        The most that may ever be lost: c is widened as far as needed. For sound mode, or one-sided.
+        The most that may ever be lost: c is widened as far as needed, and a stake on an old forecast is
+        refused if its price is no longer enough. For sound mode, or one-sided. By default that of the
+        correction, if it was made for one.
+    lines
+        `Lines`: what each named customer may take in all. By default half of the capital, if there is
+        one. None: all pay the same.
+    thaw
+        `Thaw`: how much may be conceded so that λ comes down while nobody stakes; the certificate is larger
+        by that. By default, for the default correction only: a quarter of the capital, which the correction
+        then does not use; without a capital 5·max_stake times the root of the number of forecasts.
     classes
         None for a binary event, else K. Outcomes are then 0 … K−1, and stakes are arrays of K numbers.
     graded
@@ -150,7 +163,7 @@ class InsuredForecaster:
         base: Any = None,
         correction: Correction | None = None,
         *,
-        mode: Literal["exact", "sound"] = "exact",
+        mode: Mode | None = None,
         max_stake: float,
         c_range: tuple[float, float] = (0.0, 0.5),
         one_sided: bool = False,
@@ -158,33 +171,31 @@ class InsuredForecaster:
         capital: float | None = None,
         classes: int | None = None,
         graded: bool = False,
+        lines: Lines | Default | None = "default",
+        thaw: Thaw | Default | None = "default",
     ) -> None:
-        if mode not in ("exact", "sound"):
-            raise ValueError(f"mode must be 'exact' or 'sound'; got {mode!r}")
-        if capital is not None and mode == "exact" and not one_sided:
-            raise ValueError("capital can be guarded in sound mode only, or one-sided; got mode='exact'")
-        terms = read_terms(max_stake, c_range, sound=mode == "sound", one_sided=bool(one_sided))
-        self.max_stake, self.c_range, _, self.one_sided = terms
-        self.classes = (
-            None if classes is None else arguments.whole("classes", classes, least=2, most=_MOST_CLASSES)
+        chosen = read_settings(
+            correction,
+            mode=mode,
+            max_stake=max_stake,
+            c_range=c_range,
+            one_sided=one_sided,
+            max_exposure=max_exposure,
+            capital=capital,
+            classes=classes,
+            graded=graded,
+            lines=lines,
+            thaw=thaw,
         )
-        if not isinstance(graded, bool):
-            raise TypeError(f"graded must be True or False; got {graded!r}")
-        if graded and classes is not None:
-            raise ValueError(f"graded outcomes must have classes=None; got classes={classes!r}")
-        self.mode, self.graded = mode, bool(graded)
-        self.max_exposure = None if max_exposure is None else arguments.positive("max_exposure", max_exposure)
-        self.capital = None if capital is None else arguments.positive("capital", capital)
-        if self.capital is not None and self.capital < 1e-6 * self.max_stake:
-            least = 1e-6 * self.max_stake
-            raise ValueError(f"capital must be at least {least:g}, a millionth of max_stake; got {capital!r}")
+        self.max_stake, self.c_range, _, self.one_sided = chosen.terms
+        self.mode, self.classes, self.max_exposure = chosen.mode, chosen.classes, chosen.max_exposure
+        self.capital, self.graded, self.lines, self.thaw = chosen[4:8]
         self.base = None if base is None else adapt(base, self.classes, graded=self.graded)
-        rule = for_book(copy.deepcopy(correction) if correction is not None else StandardRegret(rate=0.1))
-        self._begin(terms, [rule.in_mode(terms).begun()] * (self.classes or 1))
+        self._begin(chosen.terms, chosen.rules)
 
     def _begin(self, terms: Terms, rules: list[BookCorrection]) -> None:
         """Start an empty book with these corrections, one per line."""
-        limits: Any = {name: getattr(self, name) for name in ("classes", "max_exposure", "capital", "graded")}
+        limits: Any = {name: getattr(self, name) for name in _LIMITS}
         self._books = Bookkeeping(terms, rules, teaches=self.base is not None, **limits)
         if self._books.plain:
             self._books = PlainBookkeeping(terms, rules, teaches=self.base is not None, **limits)
@@ -235,19 +246,44 @@ class InsuredForecaster:
         lines = self._books.quote(self._state.get, {}, said, self._books.named(groups))
         return published(lines, None, self.classes, self.one_sided)
 
-    def stake(self, forecast: Forecast | AnyId, stake: Any, *, by: AnyId | None = None) -> int:
+    def quote(self, forecast: Forecast | AnyId, *, by: AnyBettor) -> Forecast:
+        """An open forecast at the price of whoever is named: the published one, or a dearer one (`Lines`).
+
+        It holds until the forecaster goes on: pass `price=` to `stake` to be sure of it.
+        """
+        open_ = find_open(self._state.get, forecast)
+        own = self._books.own_prices(self._state.get, open_, read_levels(by))
+        lines = tuple(line._replace(mu=mu, c=c) for line, (mu, c) in zip(open_.lines, own, strict=True))
+        return published(lines, open_.forecast.id, self.classes, self.one_sided)
+
+    def account(self, name: AnyId) -> Customer:
+        """What a customer, or a level of customers, has taken of its line; a ValueError without lines."""
+        if self._books.lines is None:
+            raise ValueError("there are no lines: make it with capital=... or lines=...")
+        return self._books.lines.customer(self._state.get, read_name("name", name))
+
+    def stake(
+        self,
+        forecast: Forecast | AnyId,
+        stake: Any,
+        *,
+        by: AnyBettor | None = None,
+        price: float | None = None,
+    ) -> int:
         """Place a bet; returns its place among the payments. Over the cap it is refused whole.
 
-        `by` names who bets, with any text or whole number: her payments are then in `settle(...).by`.
+        `by` names who bets, or what she belongs to and herself: her payments are then in `settle(...).by`,
+        and with lines she bets at her own price, which `quote` shows. `price` is the most that she would pay,
+        as c (one-sided, as μ): above it a `PriceRefused` says the price now.
         """
         patch: dict[Key, Any] = {}
         state = self._state
-        place = self._books.take(state.get, patch, find_open(state.get, forecast), stake, by)
+        place = self._books.take(state.get, patch, find_open(state.get, forecast), stake, by, price)
         state.update(patch)
         return place
 
     def settle(
-        self, forecast: Forecast | AnyId, outcome: Any, stake: Any = None, *, by: AnyId | None = None
+        self, forecast: Forecast | AnyId, outcome: Any, stake: Any = None, *, by: AnyBettor | None = None
     ) -> Payments:
         """Pay every bet on a forecast, and learn; returns what each agent receives, in order of staking.
 
@@ -318,7 +354,7 @@ class InsuredForecaster:
         get = drafting(self._state.get, patch)
         keys: list[Key] = [("open", name) for name in given]
         entries: list[Any] = list(map(self._state.get, keys))
-        if self.base is None and set(map(type, entries)) == {Batch}:
+        if self.base is None and set(map(type, entries)) == {Batch} and not self._books.frozen(get):
             check_outcomes(given.values(), graded=self.graded)
             with collector_paused():
                 close_unstaked(self._books, get, patch, keys, entries, given.values())
@@ -352,17 +388,24 @@ class InsuredForecaster:
         opened = self._books.open(self._state.get, patch, x, said, self._books.named(groups), id)
         return Opening(self._revision(), patch, opened.forecast)
 
-    def plan_stake(self, forecast: Forecast | AnyId, stake: Any, *, by: AnyId | None = None) -> Bet:
+    def plan_stake(
+        self,
+        forecast: Forecast | AnyId,
+        stake: Any,
+        *,
+        by: AnyBettor | None = None,
+        price: float | None = None,
+    ) -> Bet:
         """What `stake` would do, as a value."""
         patch: dict[Key, Any] = {}
         open_ = find_open(self._state.get, forecast)
-        place = self._books.take(self._state.get, patch, open_, stake, by)
+        place = self._books.take(self._state.get, patch, open_, stake, by, price)
         id_: Any = open_.forecast.id
         taken: Stake = patch["open", id_].stakes[-1]
-        return Bet(self._revision(), patch, id_, place, taken.amounts, taken.by)
+        return Bet(self._revision(), patch, id_, place, taken.amounts, taken.by, taken.surcharges)
 
     def plan_settle(
-        self, forecast: Forecast | AnyId, outcome: Any, stake: Any = None, *, by: AnyId | None = None
+        self, forecast: Forecast | AnyId, outcome: Any, stake: Any = None, *, by: AnyBettor | None = None
     ) -> Settlement:
         """What `settle` would do, as a value: payments, losses, targets, and what each part will learn."""
         patch: dict[Key, Any] = {}
@@ -453,48 +496,20 @@ class InsuredForecaster:
 
     def statement(self) -> Statement:
         """Rounds, turnover, losses, open exposure and what can be lost at worst; `groups`: of each group."""
-        groups = GroupStatements(self._state_of_groups, self._revision) if self._books.grouped else {}
-        return self._stated(None, groups)
+        make = lambda: state_groups(self._books, self._state)  # noqa: E731 - called later, if at all
+        groups = GroupStatements(make, self._revision) if self._books.grouped else {}
+        return state_book(self._books, self._state, None, groups)
 
     def _revision(self) -> int:
         """Name this state: no other, also of no other forecaster, has the same."""
         revision: int = self._state[STANDING].revision
         return self._epoch + revision
 
-    def _state_of_groups(self) -> dict[Name, Statement]:
-        return {key[1]: self._stated(key[1], {}) for key, _ in self._kept("totals") if key[1] is not None}
-
-    def _stated(self, group: Name | None, groups: Mapping[Name, Statement]) -> Statement:
-        notes = []
-        if not all(rule.covers(self.c_range) for rule in self._books.rules):
-            needed = f"[{-1 - self.c_range[1]:g}, {1 - self.c_range[0]:g}]"
-            notes.append(f"the correction's range is narrower than {needed}: no guarantee")
-        totals: Totals = self._state["totals", group]
-        standing: Standing = self._state["standing", group]
-        return Statement(
-            correction=repr(self._books.one),
-            max_stake=self.max_stake,
-            rounds=totals.rounds,
-            open=standing.open,
-            voided=totals.voided,
-            bets=totals.bets,
-            turnover=totals.turnover,
-            total_loss=totals.loss,
-            open_exposure=standing.at_risk,
-            certificate=self.certificate(group),
-            mean_loss_interval=totals.mean_loss_interval(self._books.loss_range),
-            p_value=totals.p_value,
-            negative_c=totals.negative,
-            notes=(*notes, *totals.notes()),
-            groups=groups,
-        )
-
     def _kept(self, kind: str) -> list[tuple[Key, Any]]:
         return [item for item in self._state.items() if item[0][0] == kind and item[1] is not None]
 
     def _entries(self) -> list[OpenForecast]:
-        entries = [opened(key[1], entry) for key, entry in self._kept("open")]
-        return sorted(entries, key=lambda entry: entry.number)
+        return sorted((opened(key[1], entry) for key, entry in self._kept("open")), key=lambda e: e.number)
 
     def check_stake(self, stake: Any) -> None:
         """Raise what staking this on a fresh forecast would raise, exposure aside."""
@@ -514,9 +529,8 @@ class InsuredForecaster:
 
     def head_state(self) -> dict[str, Any]:
         """The settings and the corrections' settings: what never changes."""
-        settings = {name: getattr(self, name) for name in _SETTINGS} | {"c_range": list(self.c_range)}
         return {
-            "settings": settings,
+            "settings": plain_settings({name: getattr(self, name) for name in _SETTINGS}),
             "corrections": [saved.rule_state(rule) for rule in self._books.rules],
             "base": self.base is not None,
         }
@@ -547,12 +561,12 @@ class InsuredForecaster:
             raise ValueError(
                 "pass base=, the model: this forecaster was saved with one, which makewhole does not save"
             )
-        settings = dict(state["settings"])
+        settings = settings_from(state["settings"])
         lines = settings["classes"] or 1
         objects = [saved.read_rule(one, correction) for one in state["corrections"]]
         if len(objects) != lines:
             raise ValueError(f"there must be {lines} corrections; got {len(objects)}")
-        made = cls(base, objects[0], **(settings | {"c_range": tuple(settings["c_range"])}))
+        made = cls(base, objects[0], **settings)
         rules = [for_book(one).in_mode(made._books.terms) for one in objects]
         if not all(rule.resembles(rules[0]) for rule in rules):
             raise ValueError(f"all classes must have a correction of the same kind; got {rules!r}")

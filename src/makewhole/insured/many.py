@@ -18,19 +18,21 @@ from makewhole.corrections.names import Name, read_name
 from makewhole.decisions import Forecast, binary_forecast
 from makewhole.forecasters import BaseForecaster, Rows, Said, ask_many, given_many, valid
 from makewhole.insured.book import Exposure, Id, Line, OpenForecast
-from makewhole.insured.bookkeeping import Bookkeeping, Get, Patch
+from makewhole.insured.bookkeeping import Bookkeeping
 from makewhole.insured.changes import (
     EXPOSURE,
     STANDING,
     TOTALS,
+    Get,
     Key,
+    Patch,
+    drafting,
 )
 from makewhole.insured.evidence import bet_many
 from makewhole.insured.refusals import ForecastOpen
 from makewhole.insured.totals import Standing, Totals
 
 _MEMORY: Key = ("memory", 0, None)
-_MISSING = object()
 
 
 @contextlib.contextmanager
@@ -43,16 +45,6 @@ def collector_paused() -> Iterator[None]:
     finally:
         if running:
             gc.enable()
-
-
-def drafting(get: Get, patch: Patch) -> Get:
-    """Read a state as it will be once the patch is applied."""
-
-    def read(key: Key) -> Any:
-        value = patch.get(key, _MISSING)
-        return get(key) if value is _MISSING else value
-
-    return read
 
 
 class Forecasts(Sequence[Forecast]):

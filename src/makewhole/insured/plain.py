@@ -6,21 +6,24 @@ from typing import Any
 
 from makewhole import arguments
 from makewhole.corrections._kernels import publish
-from makewhole.corrections.names import Name, read_name
+from makewhole.corrections.names import Name
 from makewhole.decisions import binary_forecast
 from makewhole.forecasters import Said
 from makewhole.insured.book import BLOCK, Line, OpenForecast, Stake, room_of
-from makewhole.insured.bookkeeping import Bookkeeping, Closing, Get, Patch, exact_sum
+from makewhole.insured.bookkeeping import Bookkeeping, Closing
 from makewhole.insured.changes import (
     EXPOSURE,
     STANDING,
     TOTALS,
+    Get,
     Lesson,
+    Patch,
     Payments,
 )
 from makewhole.insured.evidence import bet
+from makewhole.insured.lines import read_levels
 from makewhole.insured.refusals import ConservationError
-from makewhole.insured.totals import Standing
+from makewhole.insured.totals import Standing, exact_sum
 
 _MEMORY = ("memory", 0, None)
 _ZERO = (0.0,)
@@ -63,15 +66,19 @@ class PlainBookkeeping(Bookkeeping):
         forecast = binary_forecast(mu, c, number, self.one_sided)
         entry: OpenForecast
         entry = patch[key] = _new(
-            OpenForecast, (forecast, serial, x, said[0], lines, (), _ZERO, _ZERO, 0, room, None, 0.0, ())
+            OpenForecast, (forecast, serial, x, said[0], lines, (), _ZERO, _ZERO, 0, room, None, 0.0, (), ())
         )
         patch[STANDING] = _new(Standing, (count, at_risk, number + 1, serial))
         return entry
 
-    def take(self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any) -> int:
+    def take(
+        self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any, price: Any = None
+    ) -> int:
         """Take a stake, if the cap leaves room for it."""
-        name = None if by is None else read_name("by", by)
-        forecast, number, x, said, lines, _, (net,), grosses, bets, room, _, risk, stakes = open_
+        name = None if by is None else read_levels(by)[-1]
+        forecast, number, x, said, lines, _, (net,), grosses, bets, room, _, risk, stakes, _ = open_
+        if price is not None:
+            self._check_price(open_, 0.0, price)
         b = stake
         if not (
             type(b) is float and b >= 0.0 and grosses[0] + b <= (self.room_left if bets else self.max_stake)
@@ -85,14 +92,14 @@ class PlainBookkeeping(Bookkeeping):
         if at_risk < 0.0:
             at_risk = 0.0
         id_ = forecast.id
-        placed = _new(Stake, ((b,), name))
+        placed = _new(Stake, ((b,), name, (), ()))
         if len(stakes) < BLOCK:
-            latest = stakes + (placed,)  # noqa: RUF005 - half the time
+            last = stakes + (placed,)  # noqa: RUF005 - half the time
         else:
-            patch["stakes", id_, open_.blocks], latest = stakes, (placed,)
+            patch["stakes", id_, open_.blocks], last = stakes, (placed,)
         patch["open", id_] = _new(
             OpenForecast,
-            (forecast, number, x, said, lines, (), (net,), (gross,), bets + 1, room, None, at_risk, latest),
+            (forecast, number, x, said, lines, (), (net,), (gross,), bets + 1, room, None, at_risk, last, ()),
         )
         count, all_risk, following, _ = get(STANDING)
         self.serial += 1
@@ -108,7 +115,7 @@ class PlainBookkeeping(Bookkeeping):
             if type(outcome) is int and 0 <= outcome <= 1
             else arguments.outcome(outcome, None, graded=self.graded)
         )
-        forecast, _, x, said, lines, _, (net,), (gross,), bets, _, _, at_risk, stakes = open_
+        forecast, _, x, said, lines, _, (net,), (gross,), bets, _, _, at_risk, stakes, _ = open_
         mu, c, origin, proposal, _, _ = lines[0]
         id_: Any = forecast.id
         cap = self.max_stake
@@ -118,10 +125,10 @@ class PlainBookkeeping(Bookkeeping):
             patch.update(dict.fromkeys([("stakes", id_, n) for n in range(open_.blocks)]))
         if stake is not None:
             amounts = self.accepted(get, open_, stake)
-            placed = _new(Stake, (amounts, None if by is None else read_name("by", by)))
+            placed = _new(Stake, (amounts, None if by is None else read_levels(by)[-1], (), ()))
             net, gross, bets, stakes = net + amounts[0], gross + abs(amounts[0]), bets + 1, (*stakes, placed)
         error, payments = y - mu, Payments()
-        for (b,), name in stakes:
+        for (b,), name, _, _ in stakes:
             paid = b * error - abs(b) * c
             payments.append(paid)
             if name is not None:
@@ -135,6 +142,8 @@ class PlainBookkeeping(Bookkeeping):
             raise ConservationError(f"payments add up to {loss!r}, the loss is {expected!r}")
         if weight:
             patch[_MEMORY] = self.one.learned(get(_MEMORY), proposal, target, weight, loss, rest)
+        elif self.thaw is not None:
+            self.warm(get, patch, open_, self.thaw)
         totals = get(TOTALS)
         money = None if self.one_sided else bet(totals.money, mu, c, y)
         patch[TOTALS] = totals.settled(loss, rest, gross, bets, c < 0, self.loss_range, money)

@@ -20,6 +20,10 @@ class StakeRefused(Refusal):
         self.limit = limit
 
 
+class PriceRefused(StakeRefused):
+    """The price is above the most that the customer would pay; `limit` is the price now."""
+
+
 class ForecastClosed(Refusal):
     """The forecast has been settled or voided before."""
 

@@ -25,11 +25,15 @@ from makewhole.insured.book import (
 )
 from makewhole.insured.bookkeeping import Bookkeeping
 from makewhole.insured.certificates import GroupBounds, base_bound, late_bound
-from makewhole.insured.changes import GROUPS, STANDING, Key
+from makewhole.insured.changes import CONCEDED, GROUPS, STANDING, Key
+from makewhole.insured.lines import Account, LineBook
 from makewhole.insured.many import opened
+from makewhole.insured.thaw import Conceded, Thaw
 from makewhole.insured.totals import Standing, Totals, read_totals
 
-KIND, VERSION, VERSIONS = "makewhole.insured", 4, (2, 3, 4)
+KIND, VERSION, VERSIONS = "makewhole.insured", 5, (2, 3, 4, 5)
+
+Blocks = list[tuple[Stake, ...]]
 
 # No c, λ or target is as large, whatever correction has made it.
 _FAR = 1e12
@@ -72,7 +76,12 @@ def _plain(key: Key, value: Any, rules: list[BookCorrection], keep_x: bool) -> A
 
 
 def _plain_stake(stake: Stake) -> dict[str, Any]:
-    return {"amounts": list(stake.amounts), "by": stake.by}
+    return {
+        "amounts": list(stake.amounts),
+        "by": stake.by,
+        "levels": list(stake.levels),
+        "surcharges": list(stake.surcharges),
+    }
 
 
 def _plain_open(entry: OpenForecast, keep_x: bool) -> dict[str, Any]:
@@ -142,7 +151,12 @@ def read_items(items: Iterable[Any], books: Bookkeeping) -> dict[Key, Any]:
         state[GROUPS] = _read_bounds(plain.get(GROUPS), state, books)
     following = arguments.whole("next", plain[STANDING]["next"], least=0)
     state[STANDING] = state[STANDING]._replace(next=following)
-    known = ("memory", "over", "totals", "standing", "open", "stakes", "exposure", "groups")
+    if books.thaw is not None:
+        state[CONCEDED] = _read_conceded(plain.get(CONCEDED), books.thaw)
+    if books.lines is not None:
+        state.update(_read_lines(plain, entries, books.lines))
+    known = {"memory", "over", "totals", "standing", "open", "stakes", "exposure", "groups"}
+    known |= {"line", "position", "conceded"}
     strange = [key for key in plain if key[0] not in known]
     if strange:
         raise ValueError(f"items must be ones that a forecaster has; got {strange!r}")
@@ -157,6 +171,32 @@ def _read_standing(
     if saved is not None and saved["at_risk"] is not None:  # as it was added up, for the same bits
         at_risk = _agreeing("at_risk", saved["at_risk"], at_risk, books.max_stake)
     return Standing(len(inside), at_risk)
+
+
+def _read_conceded(saved: Mapping[str, Any] | None, thaw: Thaw) -> Conceded:
+    if saved is None:
+        return Conceded()
+    return Conceded(arguments.within("conceded", saved["total"], 0.0, 1e100))
+
+
+def _read_lines(
+    plain: dict[Key, Any], entries: list[tuple[OpenForecast, Blocks]], lines: LineBook
+) -> dict[Key, Any]:
+    """The accounts, and the positions, which are added up anew from the stakes on open forecasts."""
+    state: dict[Key, Any] = {}
+    for entry, blocks in entries:
+        for stake in (*(stake for block in blocks for stake in block), *entry.stakes):
+            lines.add(state.get, state, entry, stake)
+    for key, value in plain.items():
+        if key[0] == "line":
+            name = read_name("line", key[1])
+            total, low, at_risk = arguments.numbers("line", [value[n] for n in ("total", "low", "at_risk")])
+            for one in (total, low):
+                arguments.within("line", one, -1e100, 1e100)
+            added: Account = state.get(("line", name), Account())
+            risk = _agreeing("at_risk", at_risk, added.at_risk, lines.room)
+            state["line", name] = Account(float(total), float(low), risk, added.open)
+    return state
 
 
 def _read_group(name: Any) -> Name | None:
@@ -176,9 +216,6 @@ def _read_memory(key: Key, value: Any, books: Bookkeeping) -> Any:
     if rule.over is None:
         raise ValueError(f"the correction is over no other; got {list(key)!r}")
     return rule.over.read_part(None, value)
-
-
-Blocks = list[tuple[Stake, ...]]
 
 
 def _read_open(plain: dict[Key, Any], books: Bookkeeping) -> list[tuple[OpenForecast, Blocks]]:
@@ -207,8 +244,16 @@ def _read_stake(value: dict[str, Any], lines: int) -> Stake:
     amounts = arguments.numbers("stakes", value["amounts"])
     if amounts.shape != (lines,):
         raise ValueError(f"stakes must be {lines} numbers each; got {value['amounts']!r}")
-    by = value["by"]
-    return Stake(tuple(amounts.tolist()), None if by is None else read_name("by", by))
+    by, name = value["by"], None
+    if by is not None:
+        name = read_name("by", by)
+    levels = read_names("levels", value.get("levels", ()))  # files before version 5 lack it
+    if levels and levels[-1] != name:
+        raise ValueError(f"levels must end with the name of who bets, {name!r}; got {levels!r}")
+    surcharges = arguments.numbers("surcharges", value.get("surcharges") or [])
+    if surcharges.shape not in {(0,), (lines,)} or (surcharges < 0).any():
+        raise ValueError(f"surcharges must be {lines} numbers, none negative; got {value['surcharges']!r}")
+    return Stake(tuple(amounts.tolist()), name, levels, tuple(surcharges.tolist()))
 
 
 def _read_entry(id_: Id, saved: dict[str, Any], blocks: Blocks, books: Bookkeeping) -> OpenForecast:

@@ -62,8 +62,9 @@ class Statement:
     ever speak as strongly against them is at most `p_value`, however often one looks. It assumes that
     outcomes awaited at the same time do not depend on each other. It is None with classes, and one-sided.
 
-    `negative_c` counts forecasts with c below 0. `groups` has a statement for every group, where the
-    correction is grouped. They are made when first looked at: look before the forecaster goes on.
+    `negative_c` counts forecasts with c below 0. `conceded` is what a thaw has conceded. `groups` has a
+    statement for every group, where the correction is grouped. They are made when first looked at: look
+    before the forecaster goes on.
     """
 
     correction: str
@@ -81,6 +82,7 @@ class Statement:
     negative_c: int
     notes: tuple[str, ...]
     groups: Mapping[str | int, Statement]
+    conceded: float = 0.0
 
     @property
     def mean_loss(self) -> float:
@@ -125,6 +127,7 @@ class Statement:
             ("mean loss", f"{self.mean_loss:,.6g}"),
             ("with 95 % in", interval),
             ("open exposure", f"{self.open_exposure:,.6g}"),
+            ("conceded", f"{self.conceded:,.6g} in thaws" if self.conceded else ""),
             ("forecasts refuted", "" if self.p_value is None else f"{self._evidence()}"),
         ]
         return [(label, value) for label, value in rows if value]

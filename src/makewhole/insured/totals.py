@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from makewhole import arguments
@@ -15,6 +17,14 @@ _LONG = 100
 _ALPHA = 0.05
 
 _new = tuple.__new__
+
+
+def exact_sum(numbers: Sequence[float]) -> tuple[float, float]:
+    """Add up numbers; also returns what rounding has cut off from the sum."""
+    if len(numbers) == 1:
+        return numbers[0], 0.0
+    total = math.fsum(numbers)
+    return total, math.fsum((*numbers, -total))
 
 
 class Standing(NamedTuple):

@@ -1,0 +1,183 @@
+"""Barrier: c depends on how much of a capital is left, so the capital is never lost."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any, ClassVar, Literal, Self
+
+from makewhole import arguments
+from makewhole.corrections import _kernels
+from makewhole.corrections.base import Memory, Part, Stepped
+from makewhole.corrections.certificate import Terms
+
+Shape = Literal["exponential", "linear", "guard"]
+SHAPES: tuple[Shape, ...] = ("exponential", "linear", "guard")
+
+# By default the price falls to a third with every thirtieth of the capital.
+_PART = 30.0
+
+
+class Barrier(Stepped):
+    """Charge by what is left of a capital: next to nothing while there is much, all when there is nothing.
+
+    With L, what is left after losses (and gains), λ = g(L). A forecast then loses at most L, so the capital
+    is never lost (docs/theory.md, "Capital"). It is for sound mode, and one-sided.
+
+    - "exponential": g(L) = ½·exp(−L/s). The price is small until little is left. It moves by at most a factor
+      exp(M/s) after one forecast.
+    - "guard": g(L) = ½·(1 − L/M), or 0: nothing is charged until the next forecast could lose what is left.
+      No policy that never loses the capital can charge less than this one, but for one cap M.
+    - "linear": g(L) = ½·(1 − L/capital): with `keep_gains=False` this is `Reserve.for_capital`.
+
+    One-sided, the price is twice that, as it is an amount above μ instead of a half-width.
+
+    Parameters
+    ----------
+    capital
+        What may be lost, in the unit of the stakes.
+    shape
+        How the price depends on L; see above.
+    scale
+        s, for "exponential": at least M. By default a thirtieth of the capital, or M if that is more.
+    spread
+        λ is at least this. A small spread pays for the customers' luck: without one, the book of honest
+        customers is as likely to lose as to win, and ends at the barrier sooner or later.
+    keep_gains
+        True: gains raise L, above the capital too; the *total* loss is at most the capital. False: L is at
+        most the capital; the loss over *every* stretch of time is at most the capital, but customers then pay
+        for the noise.
+
+    Examples
+    --------
+    A clairvoyant takes what there is, and no more:
+
+    >>> import makewhole as mw
+    >>> f = mw.InsuredForecaster(None, mw.Barrier(capital=50), max_stake=1)
+    >>> for _ in range(1000):
+    ...     payments = f.settle(f.forecast(mu=0.5), 1, stake=1.0)
+    >>> f.statement().total_loss < 50, f.statement().certificate.bound
+    (True, 50.0)
+    """
+
+    name = "barrier"
+    about = "next to nothing, until little of a capital is left"
+    against = "everyone: the *total* loss stays below the capital"
+    settings = ("capital", "shape", "scale", "spread", "keep_gains")
+    variants: ClassVar = {}
+    integrates = True
+    capital: float
+
+    _propose = staticmethod(_kernels.barrier_propose)
+    _observe = staticmethod(_kernels.barrier_observe)
+
+    def __init__(
+        self,
+        capital: float,
+        shape: Shape = "exponential",
+        *,
+        scale: float | None = None,
+        spread: float = 0.0,
+        keep_gains: bool = True,
+    ) -> None:
+        self.capital = arguments.within("capital", capital, 1e-100, 1e100)
+        if shape not in SHAPES:
+            raise ValueError(f"shape must be one of {', '.join(map(repr, SHAPES))}; got {shape!r}")
+        if scale is not None and shape != "exponential":
+            raise ValueError(f"scale must be None with shape={shape!r}; got {scale!r}")
+        if not isinstance(keep_gains, bool):
+            raise TypeError(f"keep_gains must be True or False; got {keep_gains!r}")
+        self.shape, self.keep_gains = shape, keep_gains
+        self.scale = None if scale is None else arguments.positive("scale", scale)
+        self.spread = arguments.within("spread", spread, 0.0, 0.5)
+        self._values, self._marks = self._begin(max_stake=1.0, top=0.5, lost=[0.0, 0.0, 0.0]), []
+
+    def _begin(self, max_stake: float, top: float, lost: list[float]) -> list[float]:
+        """Return what the kernels keep; `lost` is the sum of losses in its three parts."""
+        scale = self.scale or max(max_stake, self.capital / _PART)
+        if self.shape == "linear":
+            scale = self.capital
+        elif self.shape == "guard":
+            scale = max_stake
+        straight, floor = float(self.shape != "exponential"), -math.inf if self.keep_gains else 0.0
+        return [self.capital, scale, straight, top, self.spread, max_stake, floor, *lost]
+
+    @property
+    def _cap(self) -> float:  # type: ignore[override]  # it depends on the terms
+        return float(self._values[5])
+
+    @property
+    def left(self) -> float:
+        """What is left of the capital."""
+        return float(self._values[0] - self._values[7] - self._values[8])
+
+    # --- what it certifies --------------------------------------------------------------------------------
+
+    def line_bound(self, terms: Terms) -> float | None:
+        """Return the capital."""
+        return self.capital
+
+    def theorem(self, terms: Terms) -> str:
+        """Return the name of the theorem."""
+        return "Theorem D"
+
+    # --- in a book ----------------------------------------------------------------------------------------
+
+    def in_mode(self, terms: Terms) -> Self:
+        """Return a copy for these terms; a ValueError where no price keeps the loss within the capital."""
+        if not (terms.sound or terms.one_sided):
+            raise ValueError("a Barrier must be in sound mode, or one-sided; got mode='exact'")
+        if terms.c_range[0] < 0:
+            raise ValueError(f"c_range must not begin below 0 with a Barrier; got {terms.c_range}")
+        if self.shape == "linear" and self.capital < terms.max_stake:
+            raise ValueError(
+                f"capital must be at least max_stake, {terms.max_stake:g}, with shape='linear'; "
+                f"got {self.capital:g}"
+            )
+        if self.scale is not None and self.scale < terms.max_stake:
+            raise ValueError(f"scale must be at least max_stake, {terms.max_stake:g}; got {self.scale:g}")
+        values = self._begin(terms.max_stake, 1.0 if terms.one_sided else 0.5, self._values[7:])
+        return self.with_memories({None: (values, self._marks)})
+
+    def among(self, lines: int) -> Self:
+        """Return a copy for one of so many lines, which share the capital."""
+        if lines == 1:
+            return self
+        twin = copy.deepcopy(self)
+        scale = None if self.scale is None else max(self.scale / lines, self._cap)
+        vars(twin).update(capital=self.capital / lines, scale=scale)
+        lost = [part / lines for part in self._values[7:]]
+        return twin.with_memories({None: (twin._begin(self._cap, self._values[3], lost), self._marks)})  # noqa: SLF001 - of the same class
+
+    def read_part(self, part: Part, state: Any) -> Memory:
+        """Return the memory for which `part_state` returned `state`, with the settings of these terms."""
+        (*_, start, total, low), marks = super().read_part(part, state)
+        return [*self._values[:7], start, total, low], marks
+
+    def __repr__(self) -> str:
+        shape = "" if self.shape == "exponential" else f", {self.shape!r}"
+        scale = "" if self.scale is None else f", scale={self.scale!r}"
+        spread = "" if not self.spread else f", spread={self.spread!r}"
+        keep = "" if self.keep_gains else ", keep_gains=False"
+        return f"Barrier({self.capital!r}{shape}{scale}{spread}{keep})"
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(other) and repr(self) == repr(other)
+
+    __hash__ = None
+
+    def state(self) -> dict[str, Any]:
+        """Return settings and the sum of losses, in its three parts, as plain data."""
+        known = {name: getattr(self, name) for name in type(self).settings}
+        return known | {"lost": list(self._values[7:])}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Return a correction with the state that `state()` returned."""
+        settings = {name: state[name] for name in cls.settings}
+        made = cls(settings.pop("capital"), settings.pop("shape"), **settings)
+        lost = arguments.numbers("lost", state["lost"])
+        if lost.shape != (3,) or (abs(lost) > 1e100).any():
+            raise ValueError(f"lost must be three numbers that a book can have; got {state['lost']!r}")
+        made._values[7:] = lost.tolist()
+        return made

@@ -1,0 +1,261 @@
+"""Lines of capital: what each named customer, and whatever else she belongs to, may take in all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from makewhole import arguments
+from makewhole.corrections import Terms
+from makewhole.corrections._kernels import add_exactly, barrier_price
+from makewhole.corrections.names import Name, read_name
+from makewhole.insured.book import Id, OpenForecast, Stake, add, add_sizes, part_of, worst_loss
+from makewhole.insured.changes import Get, Patch
+from makewhole.insured.refusals import StakeRefused
+from makewhole.insured.totals import exact_sum
+
+# By default a customer's price falls to a third with every twenty-fifth of her line.
+_PART = 25.0
+# A customer belongs to no more levels than this.
+_MOST_LEVELS = 16
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A line of capital for every name: the most that its bearer may take from the forecaster, net.
+
+    A customer's price depends on what is left of her own line: next to nothing while there is much, and all
+    when there is nothing. So whoever knows better than the forecaster uses up her own line, and the others
+    do not pay for it. `f.stake(..., by="customer-7")` names her; `by=("agency-1", "customer-7")` also names
+    what else she belongs to, the widest first: her price is the largest that any of her levels asks.
+
+    Parameters
+    ----------
+    each
+        The line of every name, in the unit of the stakes; a quarter to half of the forecaster's capital is a
+        good choice. A short line is used up by luck.
+    of
+        Lines of their own for some names, such as an agency.
+    scale
+        The price is ½·exp(−left/scale): at least `max_stake`. By default a twenty-fifth of the line, or
+        `max_stake` if that is more.
+    keep_gains
+        True: what a customer loses widens her line, and in all she takes at most her line. False: her line is
+        never longer than at the start, and over every stretch of time she takes at most her line.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> f = mw.InsuredForecaster(max_stake=1, capital=100, lines=mw.Lines(each=25))
+    >>> for _ in range(1000):  # she knows every outcome
+    ...     payments = f.settle(f.forecast(mu=0.5), 1, stake=1.0, by="clairvoyant")
+    >>> q = f.forecast(mu=0.5)
+    >>> round(f.account("clairvoyant").taken) <= 25, round(f.quote(q, by="clairvoyant").c, 2)
+    (True, 0.5)
+    >>> round(f.quote(q, by="somebody else").c, 3)
+    0.02
+    """
+
+    each: float
+    of: Mapping[Name, float] = field(default_factory=dict)
+    scale: float | None = None
+    keep_gains: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "each", arguments.within("each", self.each, 1e-100, 1e100))
+        if not isinstance(self.of, Mapping):
+            raise TypeError(f"of must be a mapping from names to lines; got {self.of!r}")
+        own = {read_name("of", name): arguments.positive("of", line) for name, line in self.of.items()}
+        object.__setattr__(self, "of", own)
+        if self.scale is not None:
+            object.__setattr__(self, "scale", arguments.positive("scale", self.scale))
+        if not isinstance(self.keep_gains, bool):
+            raise TypeError(f"keep_gains must be True or False; got {self.keep_gains!r}")
+
+    def line_of(self, name: Name) -> float:
+        """The line of a name."""
+        return self.of.get(name, self.each)
+
+
+class Account(NamedTuple):
+    """What a name has taken, net, on settled forecasts, and what her open bets can take at most.
+
+    `low` is what rounding has cut off from `total`; `open` counts the forecasts with bets of hers.
+    """
+
+    total: float = 0.0
+    low: float = 0.0
+    at_risk: float = 0.0
+    open: int = 0
+
+    @property
+    def taken(self) -> float:
+        """What she has taken; below 0 if she has lost."""
+        return self.total + self.low
+
+    def left(self, amount: float, rest: float, risk: float, *, keep_gains: bool) -> Account:
+        """After a forecast that paid her so much (and the `rest`), on which so much was at risk."""
+        total, low = add_exactly(*add_exactly(self.total, self.low, amount), rest)
+        if total < 0.0 and not keep_gains:
+            total = low = 0.0
+        at_risk = max(0.0, self.at_risk - risk) if self.open > 1 else 0.0  # no rounding may be left over
+        return Account(total, low, at_risk, self.open - 1)
+
+
+class Position(NamedTuple):
+    """The bets of a name on one open forecast: sums per line, as in `OpenForecast`, and what they can take.
+
+    `surcharge` is what they cost above the published price.
+    """
+
+    nets: tuple[float, ...]
+    grosses: tuple[float, ...]
+    surcharge: float
+    at_risk: float
+
+
+class Customer(NamedTuple):
+    """What a name has `taken` net, and how much more she may (`InsuredForecaster.account`).
+
+    `at_risk` is the most that her open bets can still take, and `left` what her `line` leaves after that.
+    """
+
+    taken: float
+    at_risk: float
+    line: float
+    left: float
+
+
+_NEW = Account()
+
+
+class LineBook:
+    """The lines of a forecaster with these terms: prices, and every step as a pure function of the state.
+
+    The state has an `Account` under ("line", name), and a `Position` under ("position", id, name). As in
+    `Bookkeeping`, `get` reads the state, and what changes is written into `patch`.
+    """
+
+    def __init__(self, lines: Lines, terms: Terms, count: int) -> None:
+        if not (terms.sound or terms.one_sided):
+            raise ValueError("lines must be in sound mode, or one-sided; got mode='exact'")
+        if lines.scale is not None and lines.scale < terms.max_stake:
+            raise ValueError(
+                f"the scale of lines must be at least max_stake, {terms.max_stake:g}; got {lines.scale:g}"
+            )
+        self.lines, self.one_sided = lines, terms.one_sided
+        self.top = 1.0 if terms.one_sided else 0.5
+        # With this much left, a forecast cannot lose more than that at any price.
+        self.room = terms.max_stake * count
+        self.least_scale = terms.max_stake
+
+    def price(self, get: Get, levels: tuple[Name, ...]) -> float:
+        """The least c (one-sided: ask) for a customer of these levels.
+
+        It is smooth in what was settled. What is open counts only so far as a forecast must not be able to
+        lose more than is left: else many open bets would price her out.
+        """
+        price = 0.0
+        for name in levels:
+            total, low, at_risk, _ = get(("line", name)) or _NEW
+            line = self.lines.line_of(name)
+            left = line - total - low
+            scale = self.lines.scale or max(self.least_scale, line / _PART)
+            price = max(price, barrier_price(left, scale, False, self.top))
+            left -= at_risk + 1e-12 * self.room  # rounding must not pass it
+            if left < self.room:
+                price = max(price, barrier_price(left, self.room, True, self.top))
+        return price
+
+    def own(self, open_: OpenForecast, price: float) -> list[tuple[float, float]]:
+        """μ and c of each line for a customer who is asked this price."""
+        own = []
+        for (mu, c, *_), said in zip(open_.lines, open_.said, strict=True):
+            if self.one_sided:
+                own.append((min(max(mu, price), 1.0), 0.0))
+            elif price <= c:
+                own.append((mu, c))
+            else:
+                wide = min(price, 0.5)
+                own.append((min(max(said, wide), 1.0 - wide), wide))
+        return own
+
+    def surcharges(self, open_: OpenForecast, amounts: tuple[float, ...], price: float) -> tuple[float, ...]:
+        """What these amounts cost above the published price, on each line; empty if nothing."""
+        if price <= (open_.lines[0].mu if self.one_sided else open_.lines[0].c) and len(amounts) == 1:
+            return ()
+        own = self.own(open_, price)
+        extra = tuple(
+            max(0.0, abs(b) * (c - line.c) + b * (mu - line.mu))
+            for b, (mu, c), line in zip(amounts, own, open_.lines, strict=True)
+        )
+        return extra if any(extra) else ()
+
+    def take(self, get: Get, patch: Patch, open_: OpenForecast, stake: Stake) -> None:
+        """Count a stake in the lines of its levels; StakeRefused if one of them does not leave so much."""
+        for name, now, then in self.add(get, patch, open_, stake):
+            total, low, after, _ = patch["line", name]
+            line = self.lines.line_of(name)
+            if then > now and total + low + after > line:
+                left = max(0.0, line - total - low - after + then - now)
+                message = f"with this stake {name!r} could take {then - now:g} more; its line leaves {left:g}"
+                raise StakeRefused(message, part_of(stake.amounts, now, then, now + left))
+
+    def add(
+        self, get: Get, patch: Patch, open_: OpenForecast, stake: Stake
+    ) -> list[tuple[Name, float, float]]:
+        """Add a stake to the positions of its levels; returns what each could take before and can now."""
+        changes = []
+        id_ = open_.forecast.id
+        surcharge = sum(stake.surcharges)
+        for name in stake.levels:
+            key, place = ("line", name), ("position", id_, name)
+            account: Account = get(key) or _NEW
+            held: Position | None = get(place)
+            if held is None:
+                sizes = tuple(map(abs, stake.amounts))
+                now, nets, grosses, extra = 0.0, stake.amounts, sizes, surcharge
+            else:
+                now, extra = held.at_risk, held.surcharge + surcharge
+                nets, grosses = add(held.nets, stake.amounts), add_sizes(held.grosses, stake.amounts)
+            then = worst_loss(open_.lines, nets, grosses, extra)
+            total, low, at_risk, count = account
+            patch[key] = Account(total, low, at_risk + (then - now), count + (held is None))
+            patch[place] = Position(nets, grosses, extra, then)
+            changes.append((name, now, then))
+        return changes
+
+    def leave(
+        self, get: Get, patch: Patch, id_: Id, stakes: Sequence[Stake], payments: Sequence[float]
+    ) -> None:
+        """Close the positions on a forecast; without payments it was voided."""
+        paid: dict[Name, list[float]] = {}
+        for place, stake in enumerate(stakes):
+            for name in stake.levels:
+                paid.setdefault(name, []).append(payments[place] if payments else 0.0)
+        for name, amounts in paid.items():
+            position: Position = get(("position", id_, name))
+            account: Account = get(("line", name))
+            keep = self.lines.keep_gains
+            amount, rest = exact_sum(amounts)
+            patch["line", name] = account.left(amount, rest, position.at_risk, keep_gains=keep)
+            patch["position", id_, name] = None
+
+    def customer(self, get: Get, name: Name) -> Customer:
+        """What a name has taken and how much more it may."""
+        account: Account = get(("line", name)) or _NEW
+        line = self.lines.line_of(name)
+        return Customer(account.taken, account.at_risk, line, line - account.taken - account.at_risk)
+
+
+def read_levels(by: Any) -> tuple[Name, ...]:
+    """The names of who bets, the widest level first and herself last, from what the caller gave."""
+    if by is None:
+        return ()
+    if not isinstance(by, (tuple, list)):
+        return (read_name("by", by),)
+    names = tuple(read_name("by", one) for one in by)
+    if not 1 <= len(names) <= _MOST_LEVELS or len(set(names)) < len(names):
+        raise ValueError(f"by must be a name, or up to {_MOST_LEVELS} different names; got {by!r}")
+    return names

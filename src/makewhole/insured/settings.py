@@ -1,0 +1,137 @@
+"""The settings of a forecaster, read and completed: what is left out depends on what is given."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Literal, NamedTuple
+
+from makewhole import arguments
+from makewhole.corrections import Barrier, BookCorrection, StandardRegret, Terms, for_book
+from makewhole.corrections.certificate import read_terms
+from makewhole.insured.lines import Lines
+from makewhole.insured.thaw import Thaw
+
+Mode = Literal["exact", "sound"]
+# Leave the choice to makewhole.
+Default = Literal["default"]
+
+# Every class has a correction of its own.
+_MOST_CLASSES = 100_000
+
+# With a capital and no correction: what is charged at least, and the share of the capital that is kept for a
+# thaw; and, with any correction, the share that a named customer may take.
+_SPREAD, _FOR_THAW, _LINE = 0.02, 0.25, 0.5
+# Without either: what the thaw of the default correction may concede, in caps times the root of the rounds.
+_ROOT = 5.0
+
+
+class Settings(NamedTuple):
+    """What `InsuredForecaster` was told, with every default filled in."""
+
+    terms: Terms
+    mode: Mode
+    classes: int | None
+    max_exposure: float | None
+    capital: float | None
+    graded: bool
+    lines: Lines | None
+    thaw: Thaw | None
+    rules: list[BookCorrection]
+
+
+def read_settings(
+    correction: Any,
+    *,
+    mode: Mode | None,
+    max_stake: Any,
+    c_range: Any,
+    one_sided: Any,
+    max_exposure: Any,
+    capital: Any,
+    classes: Any,
+    graded: Any,
+    lines: Any,
+    thaw: Any,
+) -> Settings:
+    """Read the arguments of `InsuredForecaster`; a ValueError or TypeError where they do not fit."""
+    if mode not in (None, "exact", "sound"):
+        raise ValueError(f"mode must be 'exact' or 'sound'; got {mode!r}")
+    rule = None if correction is None else for_book(copy.deepcopy(correction))
+    if capital is None and rule is not None:
+        capital = rule.capital
+    if capital is not None and mode == "exact" and not one_sided:
+        raise ValueError("capital can be guarded in sound mode only, or one-sided; got mode='exact'")
+    if mode is None:
+        mode = "exact" if capital is None else "sound"
+    terms = read_terms(max_stake, c_range, sound=mode == "sound", one_sided=bool(one_sided))
+    classes = None if classes is None else arguments.whole("classes", classes, least=2, most=_MOST_CLASSES)
+    if not isinstance(graded, bool):
+        raise TypeError(f"graded must be True or False; got {graded!r}")
+    if graded and classes is not None:
+        raise ValueError(f"graded outcomes must have classes=None; got classes={classes!r}")
+    exposure = None if max_exposure is None else arguments.positive("max_exposure", max_exposure)
+    capital = _read_capital(capital, terms.max_stake)
+    chosen = _read_lines(lines, capital)
+    thawing = _read_thaw(thaw, capital, terms.max_stake, chose=rule is None)
+    if rule is None:
+        rule = _default_rule(capital, thawing)
+    count = classes or 1
+    rules = [rule.in_mode(terms).begun().among(count)] * count
+    return Settings(terms, mode, classes, exposure, capital, graded, chosen, thawing, rules)
+
+
+def plain_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as plain data."""
+    lines, thaw = settings["lines"], settings["thaw"]
+    return settings | {
+        "c_range": list(settings["c_range"]),
+        "lines": lines and asdict(lines) | {"of": [list(item) for item in lines.of.items()]},
+        "thaw": thaw and asdict(thaw),
+    }
+
+
+def settings_from(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings for which `plain_settings` returned this; files before version 5 have no lines or thaw."""
+    lines, thaw = plain.get("lines"), plain.get("thaw")
+    return dict(plain) | {
+        "c_range": tuple(plain["c_range"]),
+        "lines": None if lines is None else Lines(**{**lines, "of": dict(map(tuple, lines["of"]))}),
+        "thaw": None if thaw is None else Thaw(**thaw),
+    }
+
+
+def _read_capital(capital: Any, max_stake: float) -> float | None:
+    if capital is None:
+        return None
+    given, least = arguments.positive("capital", capital), 1e-6 * max_stake
+    if given < least:
+        raise ValueError(f"capital must be at least {least:g}, a millionth of max_stake; got {capital!r}")
+    return given
+
+
+def _read_lines(lines: Any, capital: float | None) -> Lines | None:
+    if isinstance(lines, str) and lines == "default":
+        return None if capital is None else Lines(each=_LINE * capital)
+    if lines is not None and not isinstance(lines, Lines):
+        raise TypeError(f"lines must be makewhole.Lines(...), or None for none; got {lines!r}")
+    return lines
+
+
+def _read_thaw(thaw: Any, capital: float | None, max_stake: float, *, chose: bool) -> Thaw | None:
+    """`chose` says whether the correction is makewhole's choice: a thaw makes a certificate larger."""
+    if isinstance(thaw, str) and thaw == "default":
+        if not chose:
+            return None
+        return Thaw(root=_ROOT * max_stake) if capital is None else Thaw(budget=_FOR_THAW * capital)
+    if thaw is not None and not isinstance(thaw, Thaw):
+        raise TypeError(f"thaw must be makewhole.Thaw(...), or None for none; got {thaw!r}")
+    return thaw
+
+
+def _default_rule(capital: float | None, thaw: Thaw | None) -> BookCorrection:
+    if capital is None:
+        return for_book(StandardRegret(rate=0.1))
+    reserved = min(thaw.budget, 0.5 * capital) if thaw is not None else 0.0
+    return for_book(Barrier(capital - reserved, spread=_SPREAD))

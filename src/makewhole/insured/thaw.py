@@ -1,0 +1,77 @@
+"""A thaw: c comes down again while nobody stakes, and what that concedes is counted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from makewhole import arguments
+
+_MOST = 1e100
+
+
+@dataclass(frozen=True)
+class Thaw:
+    """Lower λ when a forecast was settled and nobody had staked on it, within a budget.
+
+    Where c is too wide for everybody, nothing is learned, and c stays as it is. With a thaw the correction
+    is then told of a bet that nobody placed, and that would have been balanced at λ = 0: λ comes down, as
+    if M·λ had been won. As nothing was won, whoever comes next may win as much more. What is conceded in this
+    way is at most the budget after t settled forecasts, budget + per_forecast·t + root·√t, and the
+    certificate is larger by that.
+
+    Parameters
+    ----------
+    budget
+        What may be conceded in all, in the unit of the stakes.
+    per_forecast
+        So much more for every settled forecast. The certificate then grows, and the mean loss need not
+        vanish: it may tend to this number.
+    root
+        So much more times the root of the number of settled forecasts. There is then no constant
+        certificate, but the mean loss still vanishes.
+    above
+        Only a λ above this is lowered.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> f = mw.InsuredForecaster(None, mw.Reserve(0.01), mode="sound", max_stake=1, thaw=mw.Thaw(budget=10))
+    >>> f.statement().certificate.bound
+    60.0
+    >>> for _ in range(1000):  # somebody who knows every outcome
+    ...     payments = f.settle(f.forecast(mu=0.5), 1, stake=1.0)
+    >>> wide = f.forecast(mu=0.5).c
+    >>> for _ in range(1000):  # nobody stakes
+    ...     payments = f.settle(f.forecast(mu=0.5), 1)
+    >>> round(wide, 2), round(f.forecast(mu=0.5).c, 2)
+    (0.5, 0.4)
+    """
+
+    budget: float = 0.0
+    per_forecast: float = 0.0
+    root: float = 0.0
+    above: float = 0.02
+
+    def __post_init__(self) -> None:
+        for name in ("budget", "per_forecast", "root"):
+            object.__setattr__(self, name, arguments.within(name, getattr(self, name), 0.0, _MOST))
+        object.__setattr__(self, "above", arguments.within("above", self.above, 0.0, 1.0))
+        if not (self.budget or self.per_forecast or self.root):
+            raise ValueError("budget, per_forecast or root must be above 0; for no thaw, say thaw=None")
+
+    def allowed(self, rounds: int) -> float:
+        """What may have been conceded after so many settled forecasts."""
+        return self.budget + self.per_forecast * rounds + self.root * math.sqrt(rounds)
+
+    @property
+    def constant(self) -> bool:
+        """Whether the budget does not grow."""
+        return not (self.per_forecast or self.root)
+
+
+class Conceded(NamedTuple):
+    """What a thaw has conceded so far."""
+
+    total: float = 0.0
