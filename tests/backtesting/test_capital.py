@@ -27,7 +27,7 @@ def test_every_point_is_what_a_forecaster_with_that_capital_does() -> None:
     report = mw.find_capital(log, customers=customers, capitals=capitals, time="t", known="k")
     kinds, amounts, _ = customers.begin(1.0).draw(400)
     for capital, point in zip(capitals, report.points, strict=True):
-        f = mw.InsuredForecaster(None, mw.Reserve.for_capital(capital, 1.0), mode="sound", max_stake=1.0)
+        f = mw.InsuredForecaster(None, mw.Reserve(0.5 / capital), mode="sound", max_stake=1.0)
         lost, paid, staked, c_sum, quotes = [0.0], 0.0, 0.0, 0.0, dict[int, Any]()
         for row in range(400 + 6):
             if row - 5 in quotes:

@@ -19,7 +19,7 @@ BOOKS: Any = {
     "one-sided": (lambda: mw.InsuredForecaster(None, mw.Reserve(0.1), max_stake=2, one_sided=True), [()]),
     "one-sided classes": (
         lambda: mw.InsuredForecaster(
-            None, mw.Reserve(0.1), max_stake=2, one_sided=True, classes=3, capital=30.0
+            None, mw.Reserve(0.1), max_stake=2, one_sided=True, classes=3, capital=30.0, lines=None
         ),
         [()],
     ),
@@ -28,13 +28,16 @@ BOOKS: Any = {
         lambda: mw.InsuredForecaster(None, mw.NoCorrection(), **SOUND, max_exposure=0.5),
         [()],
     ),
-    "guarded": (lambda: mw.InsuredForecaster(None, mw.NoCorrection(), **SOUND, capital=20.0), [()]),
+    "guarded": (
+        lambda: mw.InsuredForecaster(None, mw.NoCorrection(), **SOUND, capital=20.0, lines=None),
+        [()],
+    ),
     "classes": (
         lambda: mw.InsuredForecaster(None, mw.Reserve(0.1), **SOUND, classes=3, max_exposure=1.0),
         [()],
     ),
     "guarded classes": (
-        lambda: mw.InsuredForecaster(None, mw.StandardRegret(), **SOUND, classes=3, capital=15.0),
+        lambda: mw.InsuredForecaster(None, mw.StandardRegret(), **SOUND, classes=3, capital=15.0, lines=None),
         [()],
     ),
     "apart": (
@@ -55,7 +58,7 @@ BOOKS: Any = {
     ),
     "overlapping": (
         lambda: mw.InsuredForecaster(
-            None, mw.OverlappingReserve(0.1), **SOUND, max_exposure=0.5, capital=60.0
+            None, mw.OverlappingReserve(0.1), **SOUND, max_exposure=0.5, capital=60.0, lines=None
         ),
         [(), ("a",), ("a", "b"), ("b", "c")],
     ),
@@ -243,6 +246,12 @@ class Accountant:
         placed = np.sum([np.abs(b) for b, _ in entry.stakes], axis=0) if entry.stakes else 0.0
         if np.any(placed + np.abs(amounts) > self.f.max_stake):
             return False
+        if self.f.capital is not None:
+            after = Entry(entry.forecast, entry.groups, [*entry.stakes, (amounts, None)])
+            open_now = sum(other.at_risk() for other in self.waiting if other is not entry)
+            left = self.f.capital - self.f.statement().total_loss - open_now
+            if after.at_risk() > max(left, entry.at_risk()):
+                return False
         most = self.f.max_exposure
         if most is None:
             return True
@@ -355,10 +364,10 @@ class Accountant:
         assert self.f.certificate().bound == pytest.approx(every)
 
     def check_capital(self) -> None:
-        """Whatever is staked on what is open, and whatever happens, the capital is enough."""
+        """Whatever happens to what is open, the capital is enough."""
         if self.f.capital is not None:
-            potential = sum(sum(entry.room(self.f.max_stake)) for entry in self.waiting)
-            assert self.f.statement().total_loss + potential <= self.f.capital + 1e-9
+            at_risk = sum(entry.at_risk() for entry in self.waiting)
+            assert self.f.statement().total_loss + at_risk <= self.f.capital + 1e-9
 
 
 @pytest.mark.slow

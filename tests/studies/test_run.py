@@ -161,7 +161,10 @@ _COMMAND = ["study", "adversaries", "--rounds", "1000", "--seeds", "1", "--jobs"
 
 
 @pytest.mark.slow
-def test_a_study_ends_with_three_sentences_and_shows_that_it_works(tmp_path: Path, capsys: Any) -> None:
+def test_a_study_ends_with_three_sentences_and_shows_that_it_works(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "SECONDS_BETWEEN_LINES", 3600.0)  # on a busy machine more lines would come
     assert main([*_COMMAND, "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr()
     report = tmp_path / "adversaries" / "report.html"

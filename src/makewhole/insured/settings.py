@@ -22,7 +22,7 @@ _MOST_CLASSES = 100_000
 
 # With a capital and no correction: what is charged at least, and the share of the capital that is kept for a
 # thaw; and, with any correction, the share that a named customer may take.
-_SPREAD, _FOR_THAW, _LINE = 0.02, 0.25, 0.5
+_SPREAD, _FOR_THAW, _LINE = 0.02, 0.5, 0.4
 # Without either: what the thaw of the default correction may concede, in caps times the root of the rounds.
 _ROOT = 5.0
 
@@ -59,8 +59,8 @@ def read_settings(
     if mode not in (None, "exact", "sound"):
         raise ValueError(f"mode must be 'exact' or 'sound'; got {mode!r}")
     rule = None if correction is None else for_book(copy.deepcopy(correction))
-    if capital is None and rule is not None:
-        capital = rule.capital
+    if capital is None and rule is not None and rule.capital is not None:
+        capital = rule.capital + (thaw.budget if isinstance(thaw, Thaw) else 0.0)
     if capital is not None and mode == "exact" and not one_sided:
         raise ValueError("capital can be guarded in sound mode only, or one-sided; got mode='exact'")
     if mode is None:
@@ -127,6 +127,8 @@ def _read_thaw(thaw: Any, capital: float | None, max_stake: float, *, chose: boo
         return Thaw(root=_ROOT * max_stake) if capital is None else Thaw(budget=_FOR_THAW * capital)
     if thaw is not None and not isinstance(thaw, Thaw):
         raise TypeError(f"thaw must be makewhole.Thaw(...), or None for none; got {thaw!r}")
+    if thaw is not None and capital is not None and not thaw.constant:
+        raise ValueError(f"with a capital, a thaw must have a budget that does not grow; got {thaw!r}")
     return thaw
 
 

@@ -1,0 +1,251 @@
+"""Lines: nobody takes more than her line, whatever she and the others do; prices of one's own."""
+
+import contextlib
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import makewhole as mw
+from samples import state
+
+NAMES = [None, "one", "two", ("club", "three"), ("club", "four")]
+LEVELS = ["one", "two", "three", "four", "club"]
+
+
+def book(kind: str, **other: Any) -> mw.InsuredForecaster:
+    """A book of this kind, with lines that differ."""
+    given: dict[str, Any] = {"capital": 6.0, "lines": mw.Lines(each=1.5, of={"club": 2.0}), "max_stake": 1.0}
+    if kind == "one-sided":
+        given["one_sided"] = True
+    elif kind == "classes":
+        given["classes"] = 3
+    elif kind == "swap":
+        given["correction"] = mw.DeterministicSwap(20)
+    elif kind == "window":
+        given["lines"] = mw.Lines(each=1.5, of={"club": 2.0}, keep_gains=False)
+    return mw.InsuredForecaster(**(given | other))
+
+
+def worst_outcome(f: mw.InsuredForecaster, q: mw.Forecast, draw: np.random.Generator) -> Any:
+    """The outcome that costs the forecaster most now; or any, now and then."""
+    outcomes = list(range(f.classes or 2))
+    if draw.uniform() < 0.3:
+        return int(draw.choice(outcomes))
+    return max(outcomes, key=lambda y: f.plan_settle(q, y).loss)
+
+
+def check(f: mw.InsuredForecaster) -> None:
+    """Nobody has taken more than her line, nor can with what is open."""
+    for name in LEVELS:
+        taken, at_risk, line, left = f.account(name)
+        assert taken + at_risk <= line + 1e-12
+        assert left >= -1e-12
+    assert f.statement().total_loss + f.statement().open_exposure <= 6.0 + 1e-12
+
+
+@settings(max_examples=120)
+@given(
+    st.sampled_from(["sound", "one-sided", "classes", "swap", "window"]),
+    st.integers(0, 2**32),
+    st.lists(st.sampled_from(["open", "stake", "stake", "stake", "settle", "settle", "void"]), max_size=120),
+)
+def test_nobody_takes_more_than_her_line(kind: str, seed: int, moves: list[str]) -> None:
+    """Late outcomes, stale prices, voids, several names and levels; each outcome is the worst that can be."""
+    f, draw = book(kind), np.random.default_rng(seed)
+    paid = dict.fromkeys(LEVELS, 0.0)
+    for move in moves:
+        still = f.open_forecasts
+        if move == "open" or not still:
+            mu: Any = float(draw.uniform()) if f.classes is None else draw.dirichlet(np.ones(3))
+            f.forecast(mu=mu)
+            continue
+        q = still[int(draw.integers(len(still)))]
+        by = NAMES[int(draw.integers(len(NAMES)))]
+        if move == "stake":
+            low = 0.0 if f.one_sided else -1.0
+            size: Any = draw.choice([low, 1.0, draw.uniform(low, 1.0)], 3 if f.classes else None)
+            before = state(f)
+            try:
+                f.stake(q, size if f.classes else float(size), by=by)
+            except mw.StakeRefused:
+                assert state(f) == before
+        elif move == "settle":
+            payments = f.settle(q, worst_outcome(f, q, draw))
+            for name, amount in payments.by.items():
+                paid[str(name)] += amount
+                if name in ("three", "four"):
+                    paid["club"] += amount
+        else:
+            f.void(q)
+        check(f)
+    for name in LEVELS:
+        if kind == "window":
+            assert f.account(name).taken >= paid[name] - 1e-9
+        else:
+            assert f.account(name).taken == pytest.approx(paid[name], abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["sound", "one-sided", "classes", "swap"])
+def test_her_price_is_never_below_the_common_one_and_is_what_she_pays(kind: str) -> None:
+    f, draw = book(kind, capital=600.0, lines=mw.Lines(each=3.0)), np.random.default_rng(3)
+    dearer = 0
+    for _ in range(300):
+        mu: Any = float(draw.uniform(0.1, 0.9)) if f.classes is None else draw.dirichlet(np.ones(3))
+        q, y = f.forecast(mu=mu), int(draw.integers(f.classes or 2))
+        if f.one_sided:
+            y = int(draw.uniform() < 0.9)
+        own = f.quote(q, by="she")
+        assert own.id == q.id
+        if f.classes is None:  # she guesses right more often than not
+            b: Any = float(draw.uniform(-0.3, 1)) * (1 if y else -1)
+            b = abs(b) if f.one_sided else b
+        else:
+            b = np.where(np.arange(3) == y, 1.0, -1.0) * draw.uniform(-0.3, 1, 3)
+        hit = y if f.classes is None else np.arange(3) == y
+        assert np.all(np.asarray(own.mu) + own.c >= np.asarray(q.mu) + q.c - 1e-15)
+        assert np.all(np.asarray(own.mu) - own.c <= np.asarray(q.mu) - q.c + 1e-15) or f.one_sided
+        expected = float(np.sum(b * (hit - np.asarray(own.mu)) - np.abs(b) * own.c))
+        try:
+            f.stake(q, b, by="she")
+        except mw.StakeRefused:
+            f.void(q)
+            continue
+        payments = f.settle(q, y)
+        assert payments[0] == pytest.approx(expected, abs=1e-12)
+        dearer += bool(np.any(np.asarray(own.c) + own.mu > np.asarray(q.c) + q.mu))
+    assert dearer > 20 or kind == "swap"  # which charges everybody
+
+
+def test_her_price_is_that_of_what_is_left_of_her_line() -> None:
+    f = mw.InsuredForecaster(max_stake=1, capital=1000, lines=mw.Lines(each=10.0))
+    for _ in range(30):
+        q = f.forecast(mu=0.5)
+        left = f.account("she").left
+        assert left == pytest.approx(10.0 - f.account("she").taken)
+        assert f.quote(q, by="she").c == pytest.approx(
+            max(0.02, 0.5 * np.exp(-left), 0.5 - left / 2), rel=1e-9
+        )
+        f.settle(q, 1, stake=1.0, by="she")
+
+
+def test_two_levels_the_dearer_one_asks() -> None:
+    f = mw.InsuredForecaster(max_stake=1, capital=1000, lines=mw.Lines(each=50.0, of={"club": 4.0}))
+    for k in range(20):
+        f.settle(f.forecast(mu=0.5), 1, stake=1.0, by=("club", f"member {k}"))
+    q = f.forecast(mu=0.5)
+    assert f.account("club").taken == pytest.approx(4.0, abs=0.5)
+    assert f.account("member 3").taken < 0.5
+    assert f.quote(q, by="member 3").c == q.c  # on her own
+    assert f.quote(q, by=("club", "member 99")).c > 0.2
+
+
+def test_what_others_took_is_not_charged_to_her() -> None:
+    f = mw.InsuredForecaster(max_stake=1, capital=150)
+    for _ in range(200):
+        f.settle(f.forecast(mu=0.5), 1, stake=1.0, by="clairvoyant")
+    q = f.forecast(mu=0.5)
+    assert f.quote(q, by="clairvoyant").c > 0.45
+    assert f.quote(q, by="she").c == pytest.approx(0.02)
+
+
+def test_a_dearer_price_than_hers_is_refused_and_said() -> None:
+    f = mw.InsuredForecaster(max_stake=1, capital=20, lines=mw.Lines(each=2.0))
+    q = f.forecast(mu=0.5, id="UA-1")
+    quoted = f.quote("UA-1", by="she")
+    for _ in range(4):
+        f.settle(f.forecast(mu=0.5), 1, stake=1.0, by="she")
+    before = state(f)
+    with pytest.raises(mw.PriceRefused, match=f"above price={quoted.c:g}") as refused:
+        f.stake("UA-1", 1.0, by="she", price=float(quoted.c))
+    assert state(f) == before
+    assert refused.value.limit == f.quote(q, by="she").c
+    f.stake("UA-1", 0.1, by="she", price=refused.value.limit)
+    with pytest.raises(mw.PriceRefused, match=r"the price is 0.02 now, above price=0.01"):
+        f.stake("UA-1", 0.1, price=0.01)  # without a name, the common price
+
+
+def test_a_stale_quote_takes_no_more_than_the_line() -> None:
+    """Fifty open forecasts, all staked at last: without the check at the stake they took up to two lines."""
+    f = mw.InsuredForecaster(max_stake=1, capital=100, lines=mw.Lines(each=5.0))
+    many = [f.forecast(mu=0.5) for _ in range(50)]
+    for q in many:
+        with contextlib.suppress(mw.StakeRefused):
+            f.stake(q, 1.0, by="she")
+    for q in many:
+        f.settle(q, 1)
+    assert 4.5 < f.account("she").taken <= 5.0
+
+
+def test_a_file_keeps_lines_and_positions_to_the_bit(tmp_path: Any) -> None:
+    f, draw = book("sound"), np.random.default_rng(5)
+    for t in range(60):
+        q = f.forecast(mu=float(draw.uniform()))
+        for _ in range(int(draw.integers(20)) if t > 56 else 2):
+            with contextlib.suppress(mw.StakeRefused):
+                f.stake(q, float(draw.uniform(-0.05, 0.05)), by=NAMES[int(draw.integers(5))])
+        if t < 55:
+            f.settle(q, int(draw.integers(2)))
+    f.save(tmp_path / "book")
+    g = mw.InsuredForecaster.load(tmp_path / "book")
+    assert g.lines == f.lines
+    assert json.loads(json.dumps(g.to_state()["settings"])) == json.loads(
+        json.dumps(f.to_state()["settings"])
+    )
+    for q in f.open_forecasts:
+        id_: Any = q.id
+        assert g.settle(id_, 1) == f.settle(id_, 1)
+    assert [g.account(name) for name in LEVELS] == [f.account(name) for name in LEVELS]
+    assert state(g) == state(f)
+
+
+def test_undone_is_as_if_it_had_never_been() -> None:
+    f = book("sound")
+    q = f.forecast(mu=0.5)
+    f.stake(q, 0.5, by="one")
+    before, account = state(f), f.account("one")
+    undo = [f.apply(f.plan_stake(q, 0.2, by="one")), f.apply(f.plan_settle(q, 1))]
+    assert f.account("one").taken > 0
+    for change in reversed(undo):
+        f.apply(change)
+    assert state(f) == before
+    assert f.account("one") == account
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: mw.Lines(each=0), ValueError, "each must"),
+        (lambda: mw.Lines(each=1, of={"a": -1.0}), ValueError, "of must"),
+        (lambda: mw.Lines(each=1, of=[1]), TypeError, "of must be a mapping"),  # type: ignore[arg-type]  # that is the point
+        (lambda: mw.Lines(each=1, keep_gains="no"), TypeError, "keep_gains"),  # type: ignore[arg-type]  # that is the point
+        (
+            lambda: mw.InsuredForecaster(max_stake=1, lines=mw.Lines(each=1)),
+            ValueError,
+            "sound mode, or one-sided",
+        ),
+        (lambda: mw.InsuredForecaster(max_stake=1, capital=9, lines=3), TypeError, "makewhole.Lines"),  # type: ignore[arg-type]  # that is the point
+        (
+            lambda: book("sound", lines=mw.Lines(each=9, scale=0.5)),
+            ValueError,
+            "at least max_stake, 1; got 0.5",
+        ),
+        (lambda: mw.InsuredForecaster(max_stake=1).account("she"), ValueError, "there are no lines"),
+    ],
+)
+def test_what_cannot_be_is_refused(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.parametrize("by", [(), ("a", "a"), tuple(range(17)), 1.5, b"a", ("a", None)])
+def test_names_must_be_names(by: Any) -> None:
+    f = book("sound")
+    q = f.forecast(mu=0.5)
+    before = state(f)
+    with pytest.raises((ValueError, TypeError), match="by must be"):
+        f.stake(q, 0.1, by=by)
+    assert state(f) == before

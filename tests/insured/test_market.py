@@ -1,0 +1,116 @@
+"""A market that stays open: honest customers are served again after a clairvoyant has been there."""
+
+import random
+from typing import Any, NamedTuple
+
+import pytest
+
+import makewhole as mw
+
+TOLERANCE = 0.05  # honest customers leave above this price
+
+
+class Seen(NamedTuple):
+    """The share of honest customers that was served, what attackers took, and the peak loss."""
+
+    served: float
+    taken: float
+    peak: float
+
+
+def market(
+    f: mw.InsuredForecaster,
+    rounds: int,
+    *,
+    seed: int,
+    names: bool,
+    customers: int,
+    attack: int = 200,
+    counted_from: int = 200,
+    back: float = 0.0,
+    invented: int = 1,
+) -> Seen:
+    """Fair coins. A clairvoyant bets in the first rounds, and comes back in a share of the others."""
+    draw = random.Random(seed)  # noqa: S311 - a simulation
+    served = asked = 0
+    total = peak = taken = 0.0
+    for t in range(rounds):
+        y, attacking = draw.randrange(2), t < attack or draw.random() < back
+        who: Any = None
+        if names:
+            who = f"clairvoyant {t % invented}" if attacking else f"customer {draw.randrange(customers)}"
+        q = f.forecast(mu=0.5)
+        c = float(f.quote(q, by=who).c if names else q.c)
+        b = 0.0
+        if attacking and c < 0.5 - 1e-6:
+            b = 1.0 if y else -1.0
+        elif not attacking:
+            asked += t >= counted_from
+            if c <= TOLERANCE:
+                b = draw.choice((-1.0, 1.0))
+                served += t >= counted_from
+        payments = f.settle(q, y, b or None, by=who)
+        paid = sum(payments)
+        total += paid
+        peak = max(peak, total)
+        taken += paid if attacking else 0.0
+    return Seen(served / asked, taken, peak)
+
+
+def books() -> dict[str, mw.InsuredForecaster]:
+    return {
+        "default": mw.InsuredForecaster(max_stake=1),
+        "a capital of 150": mw.InsuredForecaster(max_stake=1, capital=150),
+        "a capital of 100": mw.InsuredForecaster(max_stake=1, capital=100),
+    }
+
+
+def within_certificate(f: mw.InsuredForecaster, seen: Seen) -> bool:
+    bound = f.statement().certificate.bound
+    return bound is None or seen.peak <= bound + 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+def test_with_names_nine_in_ten_are_served_at_once(seed: int) -> None:
+    for name, f in books().items():
+        seen = market(f, 10_000, seed=seed, names=True, customers=50)
+        assert seen.served >= 0.9, name
+        assert within_certificate(f, seen)
+        if f.lines is not None:
+            assert seen.taken <= f.lines.each
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+def test_without_names_nine_in_ten_are_served_5000_rounds_later(seed: int) -> None:
+    for name, f in books().items():
+        seen = market(f, 10_000, seed=seed, names=False, customers=50, counted_from=5_200)
+        assert seen.served >= 0.9, name
+        assert within_certificate(f, seen)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("customers", [5, 50])
+def test_over_200_000_rounds_it_neither_freezes_nor_bleeds(customers: int) -> None:
+    f = mw.InsuredForecaster(max_stake=1, capital=150)
+    seen = market(f, 200_000, seed=0, names=True, customers=customers)
+    assert seen.served >= 0.9
+    assert within_certificate(f, seen)
+
+
+@pytest.mark.slow
+def test_who_comes_back_is_stopped_by_her_own_line() -> None:
+    f = mw.InsuredForecaster(max_stake=1, capital=150)
+    seen = market(f, 20_000, seed=0, names=True, customers=50, back=0.1)
+    assert seen.served >= 0.95
+    assert seen.taken <= 60.0
+
+
+@pytest.mark.slow
+def test_a_hundred_invented_names_take_no_more_than_the_capital_and_what_others_lost() -> None:
+    f = mw.InsuredForecaster(max_stake=1, capital=50)
+    seen = market(f, 10_000, seed=0, names=True, customers=50, back=0.1, invented=100)
+    assert within_certificate(f, seen)
+    lost_by_others = seen.taken - f.statement().total_loss
+    assert seen.taken <= 50 + lost_by_others + 1e-9
