@@ -37,6 +37,7 @@ def small_results() -> dict[str, StudyResult]:
         "adult": {"data": small_data()},
         "adversaries": {"rounds": 1000},
         "frontier": {"data": {"coins": log}},
+        "market": {"data": {"coins": log}},
     }
     return {name: studies.run(name, **SMALL, **options[name]) for name in studies.STUDIES}
 

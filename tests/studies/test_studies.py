@@ -16,7 +16,7 @@ import pytest
 import makewhole as mw
 from makewhole import datasets, studies
 from makewhole.forecasters import SparseRow, TwoLayerLearner
-from makewhole.studies import adversaries, claims, decisions, flights, lineup
+from makewhole.studies import adversaries, claims, decisions, flights, lineup, open_market
 from makewhole.studies.lineup import LINEUP, make_correction
 from makewhole.studies.sweep import sweep
 
@@ -124,6 +124,27 @@ def test_the_frontier_is_written_and_no_certificate_is_broken(tmp_path: Path, mo
     certified = table.filter(pl.col("capital").is_not_null())
     assert (certified["worst"] <= certified["capital"]).all()
     assert certified.height == 2 * 3 * 12
+
+
+@pytest.mark.slow
+def test_the_market_is_open_with_a_barrier_and_closed_by_deterministic_swap(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.delenv("MAKEWHOLE_DATA", raising=False)
+    corrections = ["deterministic swap", "reserve 0.01"]
+    monkeypatch.setattr(open_market, "available", lambda: ("coins",))
+    outcome = studies.run("market", rounds=600, seeds=1, jobs=1, out=tmp_path, corrections=corrections)
+    verdicts = {c.text.partition(":")[0]: c.verdict for c in outcome.judged}
+    assert verdicts["no certificate was broken"] == "holds"
+    assert verdicts["nobody took more than her line"] == "holds"
+    assert verdicts["deterministic swap alone"] == "fails"
+    assert verdicts["barrier with lines, thaw"] == "holds"
+    table = pl.read_parquet(tmp_path / "market" / "results.parquet")
+    assert table.height == 6 * 3 * 4
+    assert set(outcome.files) == {"open_market", "open_market_taken"}
+    honest = table.filter((pl.col("scene") == "honest customers only") & (pl.col("correction") == "barrier"))
+    assert (honest["taken"] == 0).all()
+    assert (honest["premium"] > 0.019).all()
 
 
 def test_claims_are_judged_by_their_intervals() -> None:

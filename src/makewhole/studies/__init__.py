@@ -25,6 +25,7 @@ STUDIES = {
     "adult": "decisions:ADULT",
     "adversaries": "adversaries:STUDY",
     "frontier": "frontier:STUDY",
+    "market": "open_market:STUDY",
 }
 
 
@@ -66,7 +67,7 @@ def run(
     Parameters
     ----------
     name
-        "flights", "mnist", "adult", "adversaries" or "frontier".
+        "flights", "mnist", "adult", "adversaries", "frontier" or "market".
     rounds
         Use only the first so many events of each run; of adversaries, the length of the longest game.
     seeds
@@ -75,11 +76,11 @@ def run(
         Names from `makewhole.studies.LINEUP`; or a dict from a name to a function of (rounds, c_range,
         seed) that makes a fresh correction. That may be one of makewhole's or your own, with the four methods
         of `makewhole.Correction`. Your own runs in a plain Python loop: expect some 100,000 steps a second.
-        In the study "frontier" these are what the reserves are compared with.
+        In the studies "frontier" and "market" these are what the reserves or the barrier are compared with.
     data
         flights: a path to a file of flights, or `Events` (see `make_events`). mnist and adult: `Events` with
-        `z`, in place of the data set. frontier: a dict from a name to a log, a frame with the columns mu, y,
-        stake and, if there is one, c_hat.
+        `z`, in place of the data set. frontier, market: a dict from a name to a log, a frame with the columns
+        mu, y, stake and, if there is one, c_hat.
     agents
         adversaries: names of our agents; or a dict from a name to a function of (nature, rounds, seed) that
         makes a fresh agent, something with the method `act` (see `makewhole.agents`). Outcomes are fair

@@ -259,7 +259,7 @@ def _table(results: list[Result]) -> dict[str, Any]:
     return as_columns(("log", "seed", "correction", *_FIELDS), rows)
 
 
-def _own_logs(data: Any, rounds: int) -> dict[str, dict[str, Floats]]:
+def own_logs(data: Any, rounds: int) -> dict[str, dict[str, Floats]]:
     """The user's logs by name: columns as arrays, stakes in units of the largest."""
     if not isinstance(data, Mapping) or not all(isinstance(name, str) for name in data):
         raise TypeError(f"data must be a dict from a log's name to a frame; got {type(data).__name__}")
@@ -292,7 +292,7 @@ def _plan(options: Options) -> Plan:
     others, makers = (OTHERS, {}) if chosen is None else chosen
     for name in others:
         make_correction(name, rounds, (0.0, 0.5), 0, makers)  # a bad maker is named here, not in a worker
-    logs = None if options.data is None else _own_logs(options.data, rounds)
+    logs = None if options.data is None else own_logs(options.data, rounds)
     settings = FrontierSettings(available_logs() if logs is None else tuple(logs), rounds, others)
     own = {"own": Own(makers, data=logs)} if makers or logs is not None else {}
     cases = [

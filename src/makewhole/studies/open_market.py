@@ -1,0 +1,310 @@
+"""A market that stays open: who is served, what they pay and who takes what, when somebody knows better.
+
+Honest customers leave if the price is above what they would pay. Attackers know the outcome. Every
+correction runs alone, with a line for every customer, with a thaw, and with both, in sound mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from makewhole.arguments import Floats
+from makewhole.corrections import Barrier, Correction
+from makewhole.insured.forecaster import InsuredForecaster
+from makewhole.insured.lines import Lines
+from makewhole.insured.refusals import StakeRefused
+from makewhole.insured.thaw import Thaw
+from makewhole.studies.claims import Claim, Verdict
+from makewhole.studies.drawing import grid
+from makewhole.studies.frontier import LOGS as FRONTIER_LOGS
+from makewhole.studies.frontier import available_logs, own_logs
+from makewhole.studies.lineup import Maker, make_correction
+from makewhole.studies.own import NOTHING, Own
+from makewhole.studies.study import Options, Picture, Plan, Result, Study, as_columns
+
+CAPITAL = 150.0  # in caps; half of it is the thaw's where there is one
+LINE = 60.0
+WOULD_PAY = 0.05  # an honest customer leaves above this price
+CUSTOMERS = 50
+ENOUGH = 0.9  # a market that serves fewer of its honest customers is not called open
+
+OTHERS = ("none", "swap", "deterministic swap", "standard 0.1", "reserve 0.01")
+WAYS = ("", "lines", "thaw", "lines, thaw")
+
+
+class Scene(NamedTuple):
+    """Who comes: a clairvoyant in the first `rounds`, and in a share `later` of the others, under `names`.
+
+    An attacker is `right` about the outcome with this chance. Honest customers come in a share `honest`.
+    """
+
+    first: int = 0
+    later: float = 0.0
+    names: int = 1
+    right: float = 1.0
+    honest: float = 1.0
+
+
+SCENES = {
+    "honest customers only": Scene(),
+    "a clairvoyant, 200 rounds": Scene(first=200),
+    "a clairvoyant, one round in ten": Scene(later=0.1),
+    "an insider, one round in ten": Scene(later=0.1, right=0.8),
+    "100 invented names": Scene(later=0.1, names=100),
+    "a thin book, then 50 rounds of her": Scene(first=50, honest=0.05),
+}
+
+
+@dataclass(frozen=True)
+class MarketSettings:
+    """Which logs, how many rounds at most, and the corrections that the barrier is compared with."""
+
+    logs: tuple[str, ...]
+    rounds: int = 4_000
+    others: tuple[str, ...] = OTHERS
+
+
+def _coins(rounds: int, seed: int) -> dict[str, Floats]:
+    """Fair coins, and bets on either side."""
+    draw = np.random.default_rng(seed)
+    y, stake = (draw.random(rounds) < 0.5).astype(np.float64), draw.choice([-1.0, 1.0], rounds)
+    return {"mu": np.full(rounds, 0.5), "c_hat": np.zeros(rounds), "y": y, "stake": stake}
+
+
+def available() -> tuple[str, ...]:
+    """The logs that need no download, and the others if MAKEWHOLE_DATA names the folder with their files."""
+    real = [log for log in available_logs() if log in ("flights", "mnist", "games")]
+    return ("coins", *real)
+
+
+# --- runs -------------------------------------------------------------------------------------------------
+
+
+def make_book(
+    name: str, way: str, rounds: int, c_range: tuple[float, float], seed: int, own: Mapping[str, Maker]
+) -> InsuredForecaster:
+    """A forecaster with this correction, run in this way."""
+    thaw = Thaw(budget=CAPITAL / 2) if "thaw" in way else None
+    correction: Correction
+    if name == "barrier":
+        correction = Barrier(CAPITAL if thaw is None else CAPITAL / 2, spread=0.02)
+    else:
+        correction = make_correction(name, rounds, c_range, seed, own)
+    lines = Lines(each=LINE) if "lines" in way else None
+    return InsuredForecaster(
+        None, correction, mode="sound", max_stake=1.0, c_range=c_range, lines=lines, thaw=thaw
+    )
+
+
+def trade(f: InsuredForecaster, columns: dict[str, Floats], scene: Scene, seed: int) -> dict[str, Any]:
+    """One book against these customers: who was served, what they paid, and what attackers took."""
+    draw = np.random.default_rng(seed)
+    served = asked = 0
+    total = peak = taken = premium = 0.0
+    rows = zip(*(columns[k].tolist() for k in ("mu", "c_hat", "y", "stake")), strict=True)
+    for t, (mu, c_hat, y, stake) in enumerate(rows):
+        attacking = t < scene.first or draw.random() < scene.later
+        q = f.forecast(mu=mu, c_hat=c_hat)
+        who = f"attacker {t % scene.names}" if attacking else f"customer {int(draw.integers(CUSTOMERS))}"
+        own = f.quote(q, by=who)
+        price, b = float(own.c), 0.0
+        if attacking:
+            hit = y if draw.random() < scene.right else 1.0 - y
+            edge = abs(hit - float(own.mu)) - price if scene.right == 1.0 else scene.right - 0.5 - price
+            b = (1.0 if hit else -1.0) if edge > 1e-9 else 0.0
+        elif stake and draw.random() < scene.honest:
+            asked += 1
+            b = stake if price <= WOULD_PAY + c_hat else 0.0
+        paid = 0.0
+        if b:
+            try:
+                f.stake(q, b, by=who)
+            except StakeRefused:
+                b = 0.0
+        paid = sum(f.settle(q, int(y)))
+        if attacking:
+            taken += paid
+        elif b:
+            served += 1
+            premium += b * (y - mu) - paid
+        total += paid
+        peak = max(peak, total)
+    statement = f.statement()
+    return {
+        "served": served / asked if asked else float("nan"),
+        "premium": premium / served if served else float("nan"),
+        "taken": taken,
+        "worst": peak,
+        "certified": statement.certificate.bound,
+        "conceded": statement.conceded,
+    }
+
+
+def run(settings: MarketSettings, log: str, seed: int, own: Own = NOTHING) -> Result:
+    """One log, every scene and every correction, run in every way; money is in caps."""
+    if own.data is not None:
+        columns = own.data[log]
+    else:
+        maker = _coins if log == "coins" else FRONTIER_LOGS[log]
+        columns = {k: np.asarray(v)[: settings.rounds] for k, v in maker(settings.rounds, seed).items()}
+    rounds = len(columns["y"])
+    c_range = (float(columns["c_hat"].min()), float(columns["c_hat"].max()))
+    seen = {}
+    for scene, customers in SCENES.items():
+        for name in (*settings.others, "barrier"):
+            for way in WAYS:
+                f = make_book(name, way, rounds, c_range, seed, own.corrections)
+                seen[scene, name, way] = trade(f, columns, customers, seed)
+    return {"log": log, "seed": seed, "seen": seen}
+
+
+# --- claims -----------------------------------------------------------------------------------------------
+
+
+def claims(results: list[Result]) -> list[Claim]:
+    """That bounds hold, and that the market stays open with lines and a thaw and not without."""
+    runs = [(key, seen) for r in results for key, seen in r["seen"].items()]
+    shares = [seen["worst"] / seen["certified"] for _, seen in runs if seen["certified"]]
+    made = []
+    if shares:
+        kept: Verdict = "holds" if max(shares) <= 1 else "fails"
+        numbers = f"at most {max(shares):.3f} of it, in {len(shares)} runs"
+        made.append(Claim("no certificate was broken", "our Theorems B, D, F", kept, numbers, "open_market"))
+    alone = [seen["taken"] for (scene, _, way), seen in runs if "lines" in way and SCENES[scene].names == 1]
+    stopped: Verdict = "holds" if max(alone) <= LINE else "fails"
+    numbers = f"at most {max(alone):.1f} of a line of {LINE:g}, in {len(alone)} runs"
+    made.append(
+        Claim("nobody took more than her line", "our Theorem E", stopped, numbers, "open_market_taken")
+    )
+    names = list(dict.fromkeys(name for _, name, _ in results[0]["seen"]))
+    return made + [_stays_open(results, name, way) for name in names for way in ("", "lines, thaw")]
+
+
+def _stays_open(results: list[Result], name: str, way: str) -> Claim:
+    scene = "a clairvoyant, 200 rounds"
+    shares = {(r["log"], r["seed"]): r["seen"][scene, name, way]["served"] for r in results}
+    verdict: Verdict = "holds" if min(shares.values()) >= ENOUGH else "fails"
+    with_ = f"{name} with {way}" if way else f"{name} alone"
+    text = f"{with_}: after a clairvoyant's 200 rounds nine in ten honest customers are served, on every log"
+    worst = min(shares, key=lambda key: shares[key])
+    numbers = f"least {shares[worst]:.3f} ({worst[0]}), mean {np.mean(list(shares.values())):.3f}"
+    return Claim(text, "ours", verdict, numbers, "open_market")
+
+
+# --- figures ----------------------------------------------------------------------------------------------
+
+
+def draw_served(results: list[Result]) -> Any:
+    """The share of honest customers that was served, by scene and way to run."""
+    return _draw(results, "served", "share of honest customers served", "RdYlGn", 1.0, "{:.0%}".format)
+
+
+def draw_taken(results: list[Result]) -> Any:
+    """What the attackers took."""
+    return _draw(results, "taken", "what attackers took, in caps", "Reds", CAPITAL, "{:.0f}".format)
+
+
+def _mean(values: list[float]) -> float:
+    """The mean of those that are there; nan if none is, as where nobody came."""
+    there = [value for value in values if not np.isnan(value)]
+    return float(np.mean(there)) if there else float("nan")
+
+
+def _draw(results: list[Result], what: str, title: str, colours: str, top: float, shown: Any) -> Any:
+    names = list(dict.fromkeys(name for _, name, _ in results[0]["seen"]))
+    rows = [(name, way) for name in names for way in WAYS]
+    figure, axes = grid(1, 1, 9.5, 1.2 + 0.27 * len(rows))
+    ax = axes[0, 0]
+    values = np.array(
+        [
+            [_mean([r["seen"][scene, name, way][what] for r in results]) for scene in SCENES]
+            for name, way in rows
+        ]
+    )
+    ax.imshow(values, cmap=colours, vmin=0.0, vmax=top, aspect="auto", alpha=0.75)
+    for (i, j), value in np.ndenumerate(values):
+        ax.text(j, i, shown(value), ha="center", va="center", fontsize=8)
+    ax.set_xticks(range(len(SCENES)), [scene.replace(", ", ",\n") for scene in SCENES], fontsize=8)
+    ax.xaxis.tick_top()
+    ax.set_yticks(range(len(rows)), [f"{name} + {way}" if way else name for name, way in rows], fontsize=8)
+    for edge in range(len(WAYS), len(rows), len(WAYS)):
+        ax.axhline(edge - 0.5, color="white", linewidth=3)
+    ax.tick_params(length=0)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    logs = ", ".join(dict.fromkeys(r["log"] for r in results))
+    ax.set_xlabel(f"{title}: mean over {logs}", fontsize=9)
+    ax.grid(visible=False)
+    return figure
+
+
+# --- the study --------------------------------------------------------------------------------------------
+
+_FIELDS = ("served", "premium", "taken", "worst", "certified", "conceded")
+
+
+def _table(results: list[Result]) -> dict[str, Any]:
+    rows = [
+        (r["log"], r["seed"], scene, name, way or "alone", *(seen[k] for k in _FIELDS))
+        for r in results
+        for (scene, name, way), seen in r["seen"].items()
+    ]
+    return as_columns(("log", "seed", "scene", "correction", "way", *_FIELDS), rows)
+
+
+def _plan(options: Options) -> Plan:
+    rounds = options.rounds or 4_000
+    chosen = options.chosen()
+    others, makers = (OTHERS, {}) if chosen is None else chosen
+    for name in others:
+        make_correction(name, rounds, (0.0, 0.5), 0, makers)  # a bad maker is named here, not in a worker
+    logs = None if options.data is None else own_logs(options.data, rounds)
+    settings = MarketSettings(available() if logs is None else tuple(logs), rounds, tuple(others))
+    own = {"own": Own(makers, data=logs)} if makers or logs is not None else {}
+    cases = [
+        {"settings": settings, "log": log, "seed": seed, **own}
+        for seed in range(options.seeds or STUDY.seeds)
+        for log in settings.logs
+    ]
+    pictures = {
+        "open_market": Picture("A market that stays open: the share of honest customers served", draw_served),
+        "open_market_taken": Picture("What those who know better take", draw_taken),
+    }
+    return Plan(run, cases, settings, claims, pictures, _table, _table)
+
+
+_COLUMNS = {
+    "log": "the log that was replayed",
+    "seed": "the seed; it draws who comes, and what is made up",
+    "scene": "who comes",
+    "correction": "the correction",
+    "way": "alone, with a line for every customer, with a thaw, or with both",
+    "served": f"the share of honest customers that staked: the price was at most ĉ + {WOULD_PAY:g}",
+    "premium": "what they paid above fair odds, per bet, in caps",
+    "taken": "what all attackers took together, in caps",
+    "worst": "the most that the forecaster was ever down, in caps",
+    "certified": "the bound on the total loss, in caps; missing where nothing is certified",
+    "conceded": "what the thaw conceded, in caps",
+}
+STUDY = Study(
+    name="market",
+    title="A market that stays open (beyond the paper)",
+    why=f"""\
+Honest customers leave if the price is above {WOULD_PAY:g} (and the model's own ĉ). Then somebody comes who
+knows better. A correction that charges everybody for what she takes loses the honest customers, and because
+nothing is learned without bets, it never gets them back. Three things mend it. A barrier spends capital
+before it charges customers. With a line of {LINE:g} caps everyone pays for what she herself takes. A thaw
+lowers the price again while nobody bets, within a budget that the certificate counts. No correction at all
+serves everybody, too, but nothing bounds what it loses. The cap is 1, the barrier's capital {CAPITAL:g}.""",
+    shown="You have just seen how many honest customers are served, and what is taken by those who know "
+    "better, with and without lines and a thaw.",
+    next_step="Next, try it on a log of your own: mw.backtest(log, by=..., capital=...).",
+    seeds=3,
+    plan=_plan,
+    columns={"results": _COLUMNS, "summary": _COLUMNS},
+    takes=("data",),
+)
