@@ -66,7 +66,8 @@ The same dict works in every study. In "frontier" it names what the reserves are
 
 Data of your own are `Events`, made from a matrix of features and the outcomes, 0 or 1. "flights" takes them
 as flights; "mnist" and "adult" take them for the decision tasks, with a whole number `z` from 0 to 9 per row
-on which the losses depend. "frontier" and "market" take logs, frames with the columns mu, y, stake and (optional) c_hat:
+on which the losses depend. "frontier" and "market" take logs, frames with the columns mu, y, stake and
+(optional) c_hat:
 
 ```python
 >>> import numpy as np
