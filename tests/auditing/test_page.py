@@ -121,6 +121,29 @@ def test_a_bet_is_said_in_words(tmp_path: Path) -> None:
     assert len(bets) == 3
 
 
+def test_a_page_marks_what_is_refuted_and_nothing_else(tmp_path: Path) -> None:
+    table = groups_of({"bad": (500, 400), "<good>": (500, 250)}).assign(mu=[0.25] * 500 + [0.5] * 500)
+    mw.audit(table, groups="g", bins=2).to_html(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    marked = re.findall(r"<tr class='refuted'><td>(.*?)</td>", page)
+    assert marked == ["yes on forecasts from 0 to 0.5", "yes on all forecasts", "bad"]
+    unmarked = re.findall(r"<tr><td>(.*?)</td>", page)
+    assert unmarked[0] == "largest gap (MCE)"
+    assert unmarked[-2:] == ["no on forecasts from 0.5 to 1", "&lt;good&gt;"]
+
+
+def test_pages_and_notebooks_have_the_notes(tmp_path: Path) -> None:
+    table = table_of(200, 0)
+    table.loc[:2, "mu"] = float("nan")
+    table.loc[3, "y"] = None
+    report = mw.audit(table)
+    report.to_html(tmp_path / "report.html")
+    for shown in (str(report), (tmp_path / "report.html").read_text(), report._repr_html_()):
+        text = " ".join(Nesting(shown).text)
+        assert "note: 3 rows without mu" in text
+        assert re.search(r"note: 1 row without y\b", text)
+
+
 def test_every_bin_is_printed(tmp_path: Path) -> None:
     table = pd.DataFrame({"mu": [0.15] * 500 + [0.75] * 500, "y": [0] * 500 + [1] * 385 + [0] * 115})
     lines = [line.split() for line in str(mw.audit(table, bins=10)).splitlines()]
