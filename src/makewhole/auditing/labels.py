@@ -29,6 +29,12 @@ def read_labels(series: Any) -> RowLabels:
     return RowLabels(names, np.array([place[by_label[label]] for label in labels], np.int64)[numbers])
 
 
+def write_labels(series: Any) -> Any:
+    """Write the name of each row's group, as an array."""
+    found = read_labels(series)
+    return np.array(found.names, dtype=object)[found.places]
+
+
 def number_values(series: Any) -> tuple[Any, list[Any]]:
     """Number the different values of a series; returns each row's number, and the values (null is None)."""
     import narwhals as nw
