@@ -66,3 +66,14 @@ def test_true_is_not_one_in_a_column_of_mixed_values(first: int, settings: dict[
     assert [name for name, one in found.items() if one.p_value < 0.05] == ["1", "True"]
     assert all(one.gap.low <= one.gap.value <= one.gap.high for one in found.values())
     assert (found["True"].outcome, found["1"].outcome) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("settings", [{}, {"method": "betting", "order": "t"}])
+def test_one_is_one_cluster_whatever_kind_of_number_it_is(settings: dict[str, Any]) -> None:
+    days = [k // 4 for k in range(400)]
+    table = pd.DataFrame({"mu": 0.5, "y": [int(day % 3 > 0) for day in days], "t": range(400), "day": days})
+    mixed = pd.Series([day if k % 2 else float(day) for k, day in enumerate(days)], dtype=object)
+    one = mw.audit(table, cluster="day", bins=1, **settings)
+    other = mw.audit(table.assign(day=mixed), cluster="day", bins=1, **settings)
+    assert one.clusters == other.clusters == 100
+    assert one.p_value == other.p_value < 0.1

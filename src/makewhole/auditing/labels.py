@@ -56,7 +56,10 @@ def number_clusters(series: Any) -> Any:
     """Number the different values of a series, in any order; those of numbers and times without a loop."""
     if (series.dtype.is_integer() or series.dtype.is_temporal()) and not series.null_count():
         return np.unique(series.to_numpy(), return_inverse=True)[1]
-    return number_values(series)[0]
+    numbers, values = number_values(series)
+    if len({type(value) for value in values}) < 2:
+        return numbers
+    return read_labels(series).places  # 1 and 1.0 are one cluster
 
 
 class Label(NamedTuple):
