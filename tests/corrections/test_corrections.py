@@ -349,6 +349,18 @@ def test_horizons_give_the_cells_they_should() -> None:
     assert not wide.covers((0.0, 0.5))
 
 
+@pytest.mark.parametrize("kind", [mw.SwapRegret, mw.DeterministicSwap])
+def test_without_a_range_of_c_horizons_take_the_narrowest_that_holds_all_targets(kind: Any) -> None:
+    """With ĉ = 0 all targets lie in [−1, 1]; a wider range would have wider cells, and a larger bound."""
+    for made in (kind.for_horizon(10_000), kind.fitted(10_000), kind.fitted(10_000, seed=3)):
+        assert (made.low, made.high) == (-1.0, 1.0)
+        assert made.cells == kind.for_horizon(10_000).cells
+    wide = kind.fitted(10_000, (0.1, 0.5))
+    assert (wide.low, wide.high, wide.cells) == (-1.5, 0.9, made.cells)
+    own = kind.fitted(10_000, (0.1, 0.5), cells=7, high=0.5)
+    assert (own.low, own.high, own.cells) == (-1.5, 0.5, 7)
+
+
 def test_an_empty_cell_answers_zero_if_it_holds_it_else_its_midpoint() -> None:
     assert mw.SwapRegret(cells=4, seed=0).best_responses == [-0.75, -0.25, 0.0, 0.75]
     assert mw.SwapRegret(cells=5, seed=0).best_responses == pytest.approx([-0.8, -0.4, 0.0, 0.4, 0.8])
@@ -409,3 +421,11 @@ def test_deterministic_swaps_bound_is_theorem_cs() -> None:
     """R·(1/K + K/T)·M, with R the width of the range of λ (docs/theory.md)."""
     bound = mw.DeterministicSwap(10).mean_bound(1000, Terms(2.0, (0.0, 0.0)))
     assert bound == pytest.approx(2.0 * 2.0 * (1 / 10 + 10 / 1000))
+
+
+@pytest.mark.parametrize("rate", [0.1, 1.0, 3.0])
+def test_standard_regrets_bound_is_zinkevichs(rate: float) -> None:
+    """R·M/(rate·√T), and for a rate above 1 the first rate² forecasts, R·M·rate²/T (docs/theory.md)."""
+    bound = mw.StandardRegret(rate).mean_bound(400, Terms(2.0, (0.1, 0.4)))
+    reach, early = 2.0 + 0.4 - 0.1, rate**2 / 400 if rate > 1 else 0.0
+    assert bound == pytest.approx(2.0 * reach * (1 / (rate * 20) + early))

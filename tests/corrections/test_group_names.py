@@ -127,6 +127,30 @@ def test_a_forged_file_is_refused(change: Any, message: str, tmp_path: Path) -> 
         mw.InsuredForecaster.load(tmp_path / "book.json")
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        mw.Reserve(0.1),
+        mw.OverlappingReserve(0.1),
+        mw.Grouped(mw.Reserve(0.1)),
+        mw.Grouped(mw.Reserve(0.1), ["b"]),
+        mw.Grouped(mw.Reserve(0.2), ["a"]),
+        mw.Grouped(mw.NaiveBestResponse(), ["a"]),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1])
+def test_classes_with_different_corrections_are_refused(other: Any, place: int) -> None:
+    settings: dict[str, Any] = {"mode": "sound", "max_stake": 1, "classes": 2}
+    ours, theirs = (
+        mw.InsuredForecaster(None, one, **settings).to_state()
+        for one in (mw.Grouped(mw.Reserve(0.1), ["a"]), other)
+    )
+    assert mw.InsuredForecaster.from_state(ours).to_state()["corrections"] == ours["corrections"]
+    ours["corrections"][place] = theirs["corrections"][place]
+    with pytest.raises(ValueError, match="all classes must have a correction of the same kind"):
+        mw.InsuredForecaster.from_state(ours)
+
+
 def test_a_floor_that_was_taken_out_of_a_file_is_put_back(tmp_path: Path) -> None:
     f = mw.InsuredForecaster(None, mw.Grouped(mw.Reserve(0.1)), mode="sound", max_stake=1)
     f.settle(f.forecast(mu=0.5, groups="a"), 1, stake=1.0)
