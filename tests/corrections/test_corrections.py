@@ -300,6 +300,25 @@ def test_state_goes_through_json_and_comes_back_equal(make: Callable[[], Any]) -
     assert again.state() == correction.state()
 
 
+@pytest.mark.parametrize("make", OURS)
+def test_what_has_seen_nothing_changes_nothing(make: Callable[[], Any]) -> None:
+    assert make().propose().lam == 0.0
+
+
+def test_a_state_with_little_weight_is_read_and_one_with_less_than_none_is_refused() -> None:
+    correction = mw.NaiveBestResponse()
+    correction.observe(correction.propose(), 0.5, 0.25)
+    again = mw.NaiveBestResponse.from_state(correction.state())
+    assert (again, again.propose().lam) == (correction, 0.5)
+    assert mw.NaiveBestResponse.from_state({"sum": 0.0, "weight": 0.0}) == mw.NaiveBestResponse()
+    with pytest.raises(ValueError, match=r"weight in the state must not be negative; got -0.25"):
+        mw.NaiveBestResponse.from_state({"sum": 0.125, "weight": -0.25})
+    standard = mw.StandardRegret(0.5)
+    assert mw.StandardRegret.from_state(standard.state()) == standard
+    with pytest.raises(ValueError, match=r"steps in the state must not be negative; got -1"):
+        mw.StandardRegret.from_state(standard.state() | {"steps": -1})
+
+
 def test_the_same_seed_gives_the_same_draws_and_another_seed_others() -> None:
     def draws(seed: int) -> list[int]:
         state = credited(5, {3: 0.9, 4: 0.5}, current=3).state()
