@@ -330,6 +330,20 @@ def test_the_same_seed_gives_the_same_draws_and_another_seed_others() -> None:
     assert mw.SwapRegret(5).state()["draws"] != mw.SwapRegret(5).state()["draws"]  # fresh where none is given
 
 
+def test_an_observer_without_the_seed_keeps_track_of_every_draw() -> None:
+    ours, observer = mw.SwapRegret(cells=5, seed=1), mw.SwapRegret(cells=5, seed=2)
+    lengths = set()
+    for t in range(300):
+        proposal = ours.propose()
+        lengths.add(len(observer.cycle()))
+        assert observer.seen(proposal.lam) == proposal
+        target = math.sin(t) - proposal.lam  # answers that point elsewhere, so that there are cycles
+        for one in (ours, observer):
+            one.observe(proposal, target, 1.0)
+        assert ours.state() | {"draws": 0} == observer.state() | {"draws": 0}
+    assert max(lengths) > 1
+
+
 def test_a_target_on_the_boundary_goes_to_the_cell_above_it() -> None:
     correction = mw.DeterministicSwap(cells=2)
     for x in (-0.5, 0.5):
@@ -448,3 +462,37 @@ def test_standard_regrets_bound_is_zinkevichs(rate: float) -> None:
     bound = mw.StandardRegret(rate).mean_bound(400, Terms(2.0, (0.1, 0.4)))
     reach, early = 2.0 + 0.4 - 0.1, rate**2 / 400 if rate > 1 else 0.0
     assert bound == pytest.approx(2.0 * reach * (1 / (rate * 20) + early))
+    bound = mw.StandardRegret(rate).mean_bound(400, Terms(2.0))  # ĉ = 0
+    assert bound == pytest.approx(2.0 * 2.0 * (1 / (rate * 20) + early))
+
+
+def test_in_a_book_standard_regret_stays_within_the_range_of_its_targets() -> None:
+    """[−1 − c₊, 1 − c₋]: with so large a rate it is at one end or the other after every outcome."""
+    f = mw.InsuredForecaster(None, mw.StandardRegret(rate=1000.0), max_stake=1, c_range=(0.1, 0.4))
+    for outcome, end in ((1, 0.9), (0, -1.4), (1, 0.9)):
+        f.settle(f.forecast(mu=0.5, c_hat=0.2), outcome, stake=1.0)
+        assert f.corrections[0].propose().lam == pytest.approx(end)
+        state = f.to_state()
+        (memory,) = [value for key, value in state["items"] if key[0] == "memory"]
+        memory["lam"] *= 3
+        assert mw.InsuredForecaster.from_state(state).corrections[0].propose().lam == pytest.approx(end)
+
+
+@pytest.mark.parametrize("make", OURS)
+def test_a_correction_with_its_own_ways_equals_none_of_ours(make: Callable[[], Any]) -> None:
+    ours = make()
+    kind: Any = type(f"Own{type(ours).__name__}", (type(ours),), {})
+    own = kind.from_state(ours.state())
+    assert own.state() == ours.state()
+    assert ours == make() != own != ours
+    assert all(ours != other() for other in OURS if other is not make)
+
+
+def test_terms_are_by_default_those_of_an_exact_book_on_both_sides_without_a_width() -> None:
+    reserve = mw.Reserve(0.1)
+    assert reserve.line_bound(Terms(2.0)) == reserve.line_bound(Terms(2.0, (0.0, 0.0), False, False))
+    others = [Terms(2.0, (-1.0, 0.0)), Terms(2.0, sound=True)]
+    assert reserve.line_bound(Terms(2.0)) not in [reserve.line_bound(one) for one in others]
+    assert not Terms(2.0).one_sided
+    none = mw.InsuredForecaster(None, mw.NoCorrection(), max_stake=1).statement().certificate
+    assert (none.bound, none.exposure) == (None, 0.0)
