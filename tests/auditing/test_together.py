@@ -51,6 +51,13 @@ def test_the_smallest_c_is_where_all_cells_together_stop_refuting() -> None:
     assert mw.audit(table, bins=30, c=report.smallest_c).verdict == "open"
 
 
+@pytest.mark.parametrize("c", [0.0, 0.3, 0.45, 0.5])
+def test_two_rows_inside_a_wide_interval_are_audited_without_a_warning(c: float) -> None:
+    """Whoever bets on 0 or 1 alone has lost everything: her evidence overflowed."""
+    report = mw.audit(pd.DataFrame({"mu": [0.5, 0.5], "y": [0, 1]}), c=c, bins=1)
+    assert (report.p_value, report.smallest_c) == (1.0, 0.0)
+
+
 @pytest.mark.slow
 def test_right_forecasts_are_refuted_by_it_no_more_often_than_is_said() -> None:
     """A tenth of 5% of 150: more than 4 would happen with a chance below 1 in 500."""
