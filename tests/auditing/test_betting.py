@@ -232,3 +232,14 @@ def test_with_one_bin_the_bin_and_the_whole_are_one_bettor(rows: int) -> None:
                 money[side, s] *= 1 + s * side * (y - mu) / caps[side]
         most = max(most, sum(money.values()))
     assert mw.audit(table, method="betting", order="t", bins=1).p_value == pytest.approx(1 / most)
+
+
+def test_one_class_that_is_wrong_refutes_a_c_for_all() -> None:
+    draw = np.random.default_rng(0)
+    table = pd.DataFrame({"a": 0.2, "b": 0.3, "c": 0.5, "t": range(1500)})
+    table["y"] = draw.choice(3, p=[0.35, 0.15, 0.5], size=1500)  # the third is right
+    asked: dict[str, Any] = {"mu": ["a", "b", "c"], "method": "betting", "order": "t", "bins": 1}
+    least = mw.audit(table, **asked).smallest_c
+    assert 0.05 < least < 0.15
+    assert mw.audit(table, c=least - 1e-3, **asked).verdict == "refuted"
+    assert mw.audit(table, c=least, **asked).verdict != "refuted"
