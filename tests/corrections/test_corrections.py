@@ -496,3 +496,31 @@ def test_terms_are_by_default_those_of_an_exact_book_on_both_sides_without_a_wid
     assert not Terms(2.0).one_sided
     none = mw.InsuredForecaster(None, mw.NoCorrection(), max_stake=1).statement().certificate
     assert (none.bound, none.exposure) == (None, 0.0)
+
+
+@pytest.mark.parametrize("make", OURS)
+@pytest.mark.parametrize(
+    ("target", "weight", "message"),
+    [
+        (math.inf, 1.0, "target must be finite; got inf"),
+        (-math.inf, 1.0, "target must be finite; got -inf"),
+        (math.nan, 1.0, "target must be finite; got nan"),
+        (0.5, 1.1, r"weight must lie in \[0, 1\]; got 1.1"),
+        (0.5, -0.1, r"weight must lie in \[0, 1\]; got -0.1"),
+        (0.5, math.nan, r"weight must lie in \[0, 1\]; got nan"),
+    ],
+)
+def test_a_lesson_that_cannot_be_is_refused_and_changes_nothing(
+    make: Callable[[], Any], target: float, weight: float, message: str
+) -> None:
+    correction = make()
+    with pytest.raises(ValueError, match=message):
+        correction.observe(correction.propose(), target, weight)
+    assert correction.state() == make().state()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "covers"), [(-1.5, 0.9, True), (-1.4, 0.9, False), (-1.5, 0.8, False)]
+)
+def test_a_range_covers_the_targets_only_if_both_its_ends_do(low: float, high: float, covers: bool) -> None:
+    assert mw.DeterministicSwap(10, low, high).covers((0.1, 0.5)) == covers
