@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import makewhole as mw
+from makewhole.auditing.describing import _LONGEST, describe
 from samples import table_of
 
 
@@ -153,3 +154,10 @@ def test_a_class_that_never_happens_is_said_with_the_likely_mistake() -> None:
     assert "4 (e), … never happen" in mw.audit(many, mu=list("abcdefghi")).notes[0]
     assert mw.audit(table.assign(y=np.arange(400) % 3), mu=["a", "b", "c"]).notes == ()
     assert mw.audit(table.assign(y=0), mu="a").notes == ()  # a binary event may well never happen
+
+
+def test_a_value_is_described_whole_where_it_fits() -> None:
+    assert describe(np.float64(0.5)) == repr(np.float64(0.5))  # its shape is ()
+    assert describe(np.zeros((2, 3))) == "a ndarray of shape (2, 3)"
+    assert describe("x" * (_LONGEST - 2)) == repr("x" * (_LONGEST - 2))
+    assert describe(10**_LONGEST) == "1" + "0" * (_LONGEST - 2) + "…"

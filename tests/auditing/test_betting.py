@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import makewhole as mw
+from makewhole.insured.monitor import boundary
 
 SHARES = [0.98 / 2**k for k in range(10)]
 
@@ -232,3 +233,30 @@ def test_with_one_bin_the_bin_and_the_whole_are_one_bettor(rows: int) -> None:
                 money[side, s] *= 1 + s * side * (y - mu) / caps[side]
         most = max(most, sum(money.values()))
     assert mw.audit(table, method="betting", order="t", bins=1).p_value == pytest.approx(1 / most)
+
+
+def test_one_class_that_is_wrong_refutes_a_c_for_all() -> None:
+    draw = np.random.default_rng(0)
+    table = pd.DataFrame({"a": 0.2, "b": 0.3, "c": 0.5, "t": range(1500)})
+    table["y"] = draw.choice(3, p=[0.35, 0.15, 0.5], size=1500)  # the third is right
+    asked: dict[str, Any] = {"mu": ["a", "b", "c"], "method": "betting", "order": "t", "bins": 1}
+    least = mw.audit(table, **asked).smallest_c
+    assert 0.05 < least < 0.15
+    assert mw.audit(table, c=least - 1e-3, **asked).verdict == "refuted"
+    assert mw.audit(table, c=least, **asked).verdict != "refuted"
+
+
+def test_the_bounds_go_by_how_much_gaps_vary_and_not_by_how_large_they_are() -> None:
+    """Each unit's surprise is what its gap differs from the mean of those before: here it is the first's."""
+    table = pd.DataFrame({"mu": 0.25, "y": 1, "t": range(200)})
+    report = mw.audit(table, method="betting", order="t", bins=1)
+    half = boundary(0.75**2, 2.0, 0.05 / 2) / 200
+    assert report.table["gap_low"][-1] == pytest.approx(0.75 - half, rel=1e-9)
+    steady = [1, 0] * 100
+    varied = mw.audit(table.assign(mu=0.5, y=steady), method="betting", order="t", bins=1)
+    errors, spread = [y - 0.5 for y in steady], 0.0
+    for k, error in enumerate(errors):
+        spread += (error - (sum(errors[:k]) / k if k else 0.0)) ** 2
+    half = boundary(spread, 2.0, 0.05 / 2) / 200
+    assert varied.table["gap_low"][-1] == pytest.approx(-half, rel=1e-9)
+    assert varied.table["gap_high"][-1] == pytest.approx(half, rel=1e-9)

@@ -224,3 +224,16 @@ def test_the_report_says_what_is_assumed() -> None:
         assert "rows of different clusters are independent" in text
     assert "in 120 clusters" in str(report)
     assert "bets on whole clusters" in str(report)
+
+
+def test_a_predicates_group_has_the_bounds_of_the_rows_for_which_it_is_true() -> None:
+    """Those of a column's group with the same rows, but for the risk: each has one group and all rows."""
+    import narwhals as nw
+
+    table = days(0)
+    true = mw.audit(table, cluster="day", groups={"jets": nw.col("kind") == "jet"}, bins=1)
+    kind = mw.audit(table[table["kind"] == "jet"], cluster="day", bins=1)
+    gap, own = true.groups["jets"]["yes"].gap, kind.cells.iloc[-1]
+    assert gap.value == pytest.approx(own["gap"])
+    assert gap.low < own["gap_low"] < gap.value < own["gap_high"] < gap.high
+    assert gap.high - gap.low < 1.2 * (own["gap_high"] - own["gap_low"])

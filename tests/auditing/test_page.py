@@ -85,6 +85,105 @@ def test_a_notebook_shows_the_verdict_the_scores_and_the_worst_groups() -> None:
     assert re.search(r"[ab], class \d", classes)
 
 
+def groups_of(sizes: dict[str, tuple[int, int]]) -> pd.DataFrame:
+    """Forecasts of 0.5, by group: how many rows, and in how many it happened."""
+    parts = [(name, int(k < ones)) for name, (rows, ones) in sizes.items() for k in range(rows)]
+    return pd.DataFrame(parts, columns=["g", "y"]).assign(mu=0.5)
+
+
+def test_the_worst_groups_come_first(tmp_path: Path) -> None:
+    """By the c they need; of those that need none, by their p-value; of those without evidence, by size."""
+    sizes = {"calm few": (2, 1), "wide": (400, 350), "calm many": (400, 200), "odd": (100, 63)}
+    sizes |= {"narrow": (400, 270), "widest": (400, 10)}
+    report = mw.audit(groups_of(sizes), groups="g", bins=1)
+    found = report.groups["g"]
+    assert found["odd"].smallest_c == found["calm few"].smallest_c == 0.0 < found["narrow"].smallest_c
+    assert found["odd"].p_value < found["calm many"].p_value == found["calm few"].p_value == 1.0
+    expected = ["widest", "wide", "narrow", "odd", "calm many", "calm few"]
+    report.to_html(tmp_path / "report.html")
+    for shown in (str(report), (tmp_path / "report.html").read_text(), report._repr_html_()):
+        after = shown[shown.index("happened", shown.index("log loss")) :]
+        assert re.findall(r"\b(widest|wide|narrow|odd|calm many|calm few)\b", after)[-6:] == expected
+
+
+def test_a_bet_is_said_in_words(tmp_path: Path) -> None:
+    table = pd.DataFrame({"mu": [0.15] * 500 + [0.75] * 500, "y": [0] * 500 + [1] * 500, "old": [0, 1] * 500})
+    report = mw.audit(table, groups="old", bins=10)
+    report.to_html(tmp_path / "report.html")
+    text = " ".join(Nesting((tmp_path / "report.html").read_text()).text)
+    assert "no on forecasts from 0.1 to 0.2" in text
+    assert "yes on forecasts from 0.7 to 0.8" in text
+    assert "yes on all forecasts" in text
+    assert "REFUTED: whoever bets that it happens on forecasts from 0.7 to 0.8" in text
+    bets = {report.bet(k) for k in report.rows_of("old", "1")}
+    assert "yes on old=1, forecasts from 0.7 to 0.8" in bets
+    assert "yes on old=1" in bets
+    assert len(bets) == 3
+
+
+def test_a_page_marks_what_is_refuted_and_nothing_else(tmp_path: Path) -> None:
+    table = groups_of({"bad": (500, 400), "<good>": (500, 250)}).assign(mu=[0.25] * 500 + [0.5] * 500)
+    mw.audit(table, groups="g", bins=2).to_html(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    marked = re.findall(r"<tr class='refuted'><td>(.*?)</td>", page)
+    assert marked == ["yes on forecasts from 0 to 0.5", "yes on all forecasts", "bad"]
+    unmarked = re.findall(r"<tr><td>(.*?)</td>", page)
+    assert unmarked[0] == "largest gap (MCE)"
+    assert unmarked[-2:] == ["no on forecasts from 0.5 to 1", "&lt;good&gt;"]
+
+
+def test_pages_and_notebooks_have_the_notes(tmp_path: Path) -> None:
+    table = table_of(200, 0)
+    table.loc[:2, "mu"] = float("nan")
+    table.loc[3, "y"] = None
+    report = mw.audit(table)
+    report.to_html(tmp_path / "report.html")
+    for shown in (str(report), (tmp_path / "report.html").read_text(), report._repr_html_()):
+        text = " ".join(Nesting(shown).text)
+        assert "note: 3 rows without mu" in text
+        assert re.search(r"note: 1 row without y\b", text)
+
+
+def test_every_bin_is_printed(tmp_path: Path) -> None:
+    table = pd.DataFrame({"mu": [0.15] * 500 + [0.75] * 500, "y": [0] * 500 + [1] * 385 + [0] * 115})
+    lines = [line.split() for line in str(mw.audit(table, bins=10)).splitlines()]
+    (low,) = [line for line in lines if line[:3] == ["0.1", "-", "0.2"]]
+    assert low[3:7] == ["500", "0.1500", "0.0000", "-0.1500"]
+    assert low[-5:] == ["no", "0.1500", "<-", "not", "luck"]
+    (high,) = [line for line in lines if line[:3] == ["0.7", "-", "0.8"]]
+    assert high[3:7] == ["500", "0.7500", "0.7700", "+0.0200"]
+    assert high[-2:] == ["yes", "0.0200"]
+    (total,) = [line for line in lines if line[:1] == ["all"]]
+    assert total[1:5] == ["1,000", "0.4500", "0.3850", "-0.0650"]
+    report = mw.audit(classes_of(500, 0), mu=["p0", "p1", "p2"], bins=2)
+    report.to_html(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    for class_ in range(3):
+        assert len(re.findall(rf"^{class_}: (?:0 - 0.5|0.5 - 1|all) ", str(report), re.MULTILINE)) == 3
+        assert len(re.findall(rf"(?:yes|no) on class {class_}\b", page)) >= 3
+
+
+@pytest.mark.parametrize("groups", [10, 11, 50, 51])
+def test_as_many_groups_are_shown_as_there_is_room_for(groups: int, tmp_path: Path) -> None:
+    report = mw.audit(groups_of({f"<{k:02}>": (4, 2) for k in range(groups)}), groups="g", bins=1)
+    report.to_html(tmp_path / "report.html")
+    text, page, fragment = str(report), (tmp_path / "report.html").read_text(), report._repr_html_()
+    assert len(re.findall(r"^<\d\d>", text, re.MULTILINE)) == 10
+    assert ("more, which" in text) == (groups > 10)
+    assert groups == 10 or f"and {groups - 10} more, which need no wider c" in text
+    assert len(re.findall(r"<t[dh][^>]*>&lt;\d\d&gt;", page)) == min(groups, 50)
+    assert ("more, which" in page) == (groups > 50)
+    assert groups < 51 or "<p>and 1 more, which need no wider c</p>" in page
+    assert len(re.findall(r"&lt;\d\d&gt;", fragment)) == 10
+    assert ("the worst" in fragment) == (groups > 10)
+
+
+def test_a_reports_repr_leaves_its_tables_out() -> None:
+    report = mw.audit(table_of(500, 0), groups="g")
+    assert not re.search(r"GroupFinding|groups={|by_class=|table=|backend=", repr(report))
+    assert repr(report).startswith("AuditReport(rows=500, missing=")
+
+
 def test_a_fragment_escapes_everything() -> None:
     table = pages.Table("<4>", ["<5>", "<6>"], [["<7>", "<8>"]])
     html = pages.fragment("<0>", [("<1>", "<2>")], notes=["<3>"], tables=[table])

@@ -35,6 +35,29 @@ def test_many_small_gaps_are_found_that_no_single_cell_shows() -> None:
     assert mw.audit(first, bins=30, c=mw.audit(first, bins=30).smallest_c).verdict != "refuted"
 
 
+def test_the_smallest_c_is_where_all_cells_together_stop_refuting() -> None:
+    """Gaps of 1.7 standard deviations in every bin, half of them up and half down, and no draw."""
+    parts = []
+    for k in range(3, 27):
+        mu, rows = (k + 0.5) / 30, 800
+        ones = round(rows * mu + (-1) ** k * 1.7 * np.sqrt(rows * mu * (1 - mu)))
+        parts.append(pd.DataFrame({"mu": mu, "y": [1] * ones + [0] * (rows - ones)}))
+    table = pd.concat(parts)
+    report = mw.audit(table, bins=30)
+    assert report.p_value <= 0.05 < min(report.table["p_value"])
+    assert report.verdict == "refuted"
+    assert 0.001 < report.smallest_c < 0.03
+    assert mw.audit(table, bins=30, c=report.smallest_c - 1e-4).verdict == "refuted"
+    assert mw.audit(table, bins=30, c=report.smallest_c).verdict == "open"
+
+
+@pytest.mark.parametrize("c", [0.0, 0.3, 0.45, 0.5])
+def test_two_rows_inside_a_wide_interval_are_audited_without_a_warning(c: float) -> None:
+    """Whoever bets on 0 or 1 alone has lost everything: her evidence overflowed."""
+    report = mw.audit(pd.DataFrame({"mu": [0.5, 0.5], "y": [0, 1]}), c=c, bins=1)
+    assert (report.p_value, report.smallest_c) == (1.0, 0.0)
+
+
 @pytest.mark.slow
 def test_right_forecasts_are_refuted_by_it_no_more_often_than_is_said() -> None:
     """A tenth of 5% of 150: more than 4 would happen with a chance below 1 in 500."""

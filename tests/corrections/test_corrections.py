@@ -300,6 +300,25 @@ def test_state_goes_through_json_and_comes_back_equal(make: Callable[[], Any]) -
     assert again.state() == correction.state()
 
 
+@pytest.mark.parametrize("make", OURS)
+def test_what_has_seen_nothing_changes_nothing(make: Callable[[], Any]) -> None:
+    assert make().propose().lam == 0.0
+
+
+def test_a_state_with_little_weight_is_read_and_one_with_less_than_none_is_refused() -> None:
+    correction = mw.NaiveBestResponse()
+    correction.observe(correction.propose(), 0.5, 0.25)
+    again = mw.NaiveBestResponse.from_state(correction.state())
+    assert (again, again.propose().lam) == (correction, 0.5)
+    assert mw.NaiveBestResponse.from_state({"sum": 0.0, "weight": 0.0}) == mw.NaiveBestResponse()
+    with pytest.raises(ValueError, match=r"weight in the state must not be negative; got -0.25"):
+        mw.NaiveBestResponse.from_state({"sum": 0.125, "weight": -0.25})
+    standard = mw.StandardRegret(0.5)
+    assert mw.StandardRegret.from_state(standard.state()) == standard
+    with pytest.raises(ValueError, match=r"steps in the state must not be negative; got -1"):
+        mw.StandardRegret.from_state(standard.state() | {"steps": -1})
+
+
 def test_the_same_seed_gives_the_same_draws_and_another_seed_others() -> None:
     def draws(seed: int) -> list[int]:
         state = credited(5, {3: 0.9, 4: 0.5}, current=3).state()
@@ -309,6 +328,20 @@ def test_the_same_seed_gives_the_same_draws_and_another_seed_others() -> None:
     assert draws(1) == draws(1)
     assert len({tuple(draws(seed)) for seed in range(100)}) == 100
     assert mw.SwapRegret(5).state()["draws"] != mw.SwapRegret(5).state()["draws"]  # fresh where none is given
+
+
+def test_an_observer_without_the_seed_keeps_track_of_every_draw() -> None:
+    ours, observer = mw.SwapRegret(cells=5, seed=1), mw.SwapRegret(cells=5, seed=2)
+    lengths = set()
+    for t in range(300):
+        proposal = ours.propose()
+        lengths.add(len(observer.cycle()))
+        assert observer.seen(proposal.lam) == proposal
+        target = math.sin(t) - proposal.lam  # answers that point elsewhere, so that there are cycles
+        for one in (ours, observer):
+            one.observe(proposal, target, 1.0)
+        assert ours.state() | {"draws": 0} == observer.state() | {"draws": 0}
+    assert max(lengths) > 1
 
 
 def test_a_target_on_the_boundary_goes_to_the_cell_above_it() -> None:
@@ -347,6 +380,18 @@ def test_horizons_give_the_cells_they_should() -> None:
     assert (wide.low, wide.high) == (-1.5, 0.9)
     assert wide.covers((0.1, 0.5))
     assert not wide.covers((0.0, 0.5))
+
+
+@pytest.mark.parametrize("kind", [mw.SwapRegret, mw.DeterministicSwap])
+def test_without_a_range_of_c_horizons_take_the_narrowest_that_holds_all_targets(kind: Any) -> None:
+    """With ĉ = 0 all targets lie in [−1, 1]; a wider range would have wider cells, and a larger bound."""
+    for made in (kind.for_horizon(10_000), kind.fitted(10_000), kind.fitted(10_000, seed=3)):
+        assert (made.low, made.high) == (-1.0, 1.0)
+        assert made.cells == kind.for_horizon(10_000).cells
+    wide = kind.fitted(10_000, (0.1, 0.5))
+    assert (wide.low, wide.high, wide.cells) == (-1.5, 0.9, made.cells)
+    own = kind.fitted(10_000, (0.1, 0.5), cells=7, high=0.5)
+    assert (own.low, own.high, own.cells) == (-1.5, 0.5, 7)
 
 
 def test_an_empty_cell_answers_zero_if_it_holds_it_else_its_midpoint() -> None:
@@ -409,3 +454,73 @@ def test_deterministic_swaps_bound_is_theorem_cs() -> None:
     """R·(1/K + K/T)·M, with R the width of the range of λ (docs/theory.md)."""
     bound = mw.DeterministicSwap(10).mean_bound(1000, Terms(2.0, (0.0, 0.0)))
     assert bound == pytest.approx(2.0 * 2.0 * (1 / 10 + 10 / 1000))
+
+
+@pytest.mark.parametrize("rate", [0.1, 1.0, 3.0])
+def test_standard_regrets_bound_is_zinkevichs(rate: float) -> None:
+    """R·M/(rate·√T), and for a rate above 1 the first rate² forecasts, R·M·rate²/T (docs/theory.md)."""
+    bound = mw.StandardRegret(rate).mean_bound(400, Terms(2.0, (0.1, 0.4)))
+    reach, early = 2.0 + 0.4 - 0.1, rate**2 / 400 if rate > 1 else 0.0
+    assert bound == pytest.approx(2.0 * reach * (1 / (rate * 20) + early))
+    bound = mw.StandardRegret(rate).mean_bound(400, Terms(2.0))  # ĉ = 0
+    assert bound == pytest.approx(2.0 * 2.0 * (1 / (rate * 20) + early))
+
+
+def test_in_a_book_standard_regret_stays_within_the_range_of_its_targets() -> None:
+    """[−1 − c₊, 1 − c₋]: with so large a rate it is at one end or the other after every outcome."""
+    f = mw.InsuredForecaster(None, mw.StandardRegret(rate=1000.0), max_stake=1, c_range=(0.1, 0.4))
+    for outcome, end in ((1, 0.9), (0, -1.4), (1, 0.9)):
+        f.settle(f.forecast(mu=0.5, c_hat=0.2), outcome, stake=1.0)
+        assert f.corrections[0].propose().lam == pytest.approx(end)
+        state = f.to_state()
+        (memory,) = [value for key, value in state["items"] if key[0] == "memory"]
+        memory["lam"] *= 3
+        assert mw.InsuredForecaster.from_state(state).corrections[0].propose().lam == pytest.approx(end)
+
+
+@pytest.mark.parametrize("make", OURS)
+def test_a_correction_with_its_own_ways_equals_none_of_ours(make: Callable[[], Any]) -> None:
+    ours = make()
+    kind: Any = type(f"Own{type(ours).__name__}", (type(ours),), {})
+    own = kind.from_state(ours.state())
+    assert own.state() == ours.state()
+    assert ours == make() != own != ours
+    assert all(ours != other() for other in OURS if other is not make)
+
+
+def test_terms_are_by_default_those_of_an_exact_book_on_both_sides_without_a_width() -> None:
+    reserve = mw.Reserve(0.1)
+    assert reserve.line_bound(Terms(2.0)) == reserve.line_bound(Terms(2.0, (0.0, 0.0), False, False))
+    others = [Terms(2.0, (-1.0, 0.0)), Terms(2.0, sound=True)]
+    assert reserve.line_bound(Terms(2.0)) not in [reserve.line_bound(one) for one in others]
+    assert not Terms(2.0).one_sided
+    none = mw.InsuredForecaster(None, mw.NoCorrection(), max_stake=1).statement().certificate
+    assert (none.bound, none.exposure) == (None, 0.0)
+
+
+@pytest.mark.parametrize("make", OURS)
+@pytest.mark.parametrize(
+    ("target", "weight", "message"),
+    [
+        (math.inf, 1.0, "target must be finite; got inf"),
+        (-math.inf, 1.0, "target must be finite; got -inf"),
+        (math.nan, 1.0, "target must be finite; got nan"),
+        (0.5, 1.1, r"weight must lie in \[0, 1\]; got 1.1"),
+        (0.5, -0.1, r"weight must lie in \[0, 1\]; got -0.1"),
+        (0.5, math.nan, r"weight must lie in \[0, 1\]; got nan"),
+    ],
+)
+def test_a_lesson_that_cannot_be_is_refused_and_changes_nothing(
+    make: Callable[[], Any], target: float, weight: float, message: str
+) -> None:
+    correction = make()
+    with pytest.raises(ValueError, match=message):
+        correction.observe(correction.propose(), target, weight)
+    assert correction.state() == make().state()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "covers"), [(-1.5, 0.9, True), (-1.4, 0.9, False), (-1.5, 0.8, False)]
+)
+def test_a_range_covers_the_targets_only_if_both_its_ends_do(low: float, high: float, covers: bool) -> None:
+    assert mw.DeterministicSwap(10, low, high).covers((0.1, 0.5)) == covers

@@ -61,6 +61,17 @@ def test_groups_that_are_no_names_are_named(groups: Any) -> None:
         overlapping(0.1).forecast(mu=0.5, groups=groups)
 
 
+@pytest.mark.parametrize("name", [2**63 - 1, 1 - 2**63, np.int64(2**63 - 1), 126, -126, np.uint8(255)])
+def test_whole_numbers_of_63_bits_are_names_and_longer_ones_are_not(name: Any) -> None:
+    f = mw.InsuredForecaster(None, mw.Grouped(mw.Reserve(0.1)), max_stake=1)
+    f.settle(f.forecast(mu=0.5, groups=name), 1)
+    assert list(f.statement().groups) == [int(name)]
+    longer = 2**63 if name > 0 else -(2**63)
+    with pytest.raises(ValueError, match="groups must be at most 9,223,372,036,854,775,807 as a number"):
+        f.forecast(mu=0.5, groups=longer)
+    f.forecast(mu=0.5, groups=str(longer))
+
+
 def test_columns_of_the_same_name_are_named() -> None:
     twice = pd.concat([log_of(5), log_of(5)[["carrier"]]], axis=1)
     with pytest.raises(ValueError, match="columns of different names"):
@@ -125,6 +136,30 @@ def test_a_forged_file_is_refused(change: Any, message: str, tmp_path: Path) -> 
     forged(f, tmp_path / "book.json", change)
     with pytest.raises(ValueError, match=message):
         mw.InsuredForecaster.load(tmp_path / "book.json")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        mw.Reserve(0.1),
+        mw.OverlappingReserve(0.1),
+        mw.Grouped(mw.Reserve(0.1)),
+        mw.Grouped(mw.Reserve(0.1), ["b"]),
+        mw.Grouped(mw.Reserve(0.2), ["a"]),
+        mw.Grouped(mw.NaiveBestResponse(), ["a"]),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1])
+def test_classes_with_different_corrections_are_refused(other: Any, place: int) -> None:
+    settings: dict[str, Any] = {"mode": "sound", "max_stake": 1, "classes": 2}
+    ours, theirs = (
+        mw.InsuredForecaster(None, one, **settings).to_state()
+        for one in (mw.Grouped(mw.Reserve(0.1), ["a"]), other)
+    )
+    assert mw.InsuredForecaster.from_state(ours).to_state()["corrections"] == ours["corrections"]
+    ours["corrections"][place] = theirs["corrections"][place]
+    with pytest.raises(ValueError, match="all classes must have a correction of the same kind"):
+        mw.InsuredForecaster.from_state(ours)
 
 
 def test_a_floor_that_was_taken_out_of_a_file_is_put_back(tmp_path: Path) -> None:

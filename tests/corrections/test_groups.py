@@ -373,3 +373,19 @@ def test_the_old_spelling_of_overlapping_groups_works_and_names_the_new_one() ->
         pytest.raises(ValueError, match="start must be 0 with overlapping"),
     ):
         mw.Reserve(0.2, 0.1, overlapping=True)
+
+
+def test_grouped_corrections_are_equal_where_all_they_were_given_and_have_learned_is() -> None:
+    def made(target: float = 0.5, rate: float = 0.1, groups: Any = ("a", "b"), name: str = "a") -> mw.Grouped:
+        one = mw.Grouped(mw.StandardRegret(rate), groups)
+        member = one.member((name,))
+        member.observe(member.propose(), target, 1.0)
+        return one
+
+    assert made() == made()
+    assert made() != made(target=0.25)
+    assert made() != made(rate=0.2)
+    assert made() != made(groups=None)
+    assert made() != made(name="b")
+    assert made() != mw.StandardRegret(0.1)
+    assert made() != "a"

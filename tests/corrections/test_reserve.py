@@ -459,3 +459,31 @@ def test_in_sound_mode_every_step_is_the_loss_also_where_c_was_raised_or_lowered
 def test_bad_settings_are_named(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_reserve_by_itself_moves_by_its_rate_times_what_was_lost() -> None:
+    reserve = mw.Reserve(0.1)
+    for target, weight, lam in ((0.5, 1.0, 0.05), (0.25, 0.5, 0.06), (-0.5, 1.0, 0.004)):
+        reserve.observe(reserve.propose(), target, weight)  # λ + η·w·(x − λ)
+        assert reserve.propose().lam == pytest.approx(lam)
+
+
+def test_what_late_outcomes_add_is_as_in_the_theorem() -> None:
+    """M·D·R/(1 − ηD), where R is the width of the range of λ; none where ηD is 1 or more."""
+    terms = Terms(2.0, (0.1, 0.4))
+    assert mw.Reserve(0.1).late_loss(terms, 3) == pytest.approx(2.0 * 3 * (0.9 + 1.4) / (1 - 0.3))
+    assert mw.Reserve(0.5).late_loss(terms, 1) == pytest.approx(2.0 * 1 * (0.9 + 1.4) / (1 - 0.5))
+    assert mw.Reserve(0.5).late_loss(terms, 2) is None
+    assert mw.Reserve(0.5).late_loss(terms, 3) is None
+
+
+def test_reserves_are_equal_where_all_they_were_given_and_have_learned_is() -> None:
+    moved = mw.Reserve(0.1)
+    moved.observe(moved.propose(), 0.5, 1.0)
+    assert mw.Reserve(0.1) == mw.Reserve(0.1)
+    over = mw.Reserve(0.1, over=mw.NaiveBestResponse())
+    for other in (mw.Reserve(0.2), moved, over, mw.StandardRegret(0.1), mw.OverlappingReserve(0.1), "a"):
+        assert mw.Reserve(0.1) != other
+    assert mw.OverlappingReserve(0.1) == mw.OverlappingReserve(0.1)
+    for another in (mw.OverlappingReserve(0.2), mw.Reserve(0.1), mw.NaiveBestResponse(), "a"):
+        assert mw.OverlappingReserve(0.1) != another

@@ -588,3 +588,5 @@ def test_negative_prices_are_counted_also_where_only_one_of_two_batches_has_them
     ]
     f.settle_many(dict.fromkeys(ids, 1))
     assert f.statement().negative_c == 1
+    f.settle_many(dict.fromkeys(f.forecast_many(mu=[0.5] * 3, c_hat=[-0.1, 0.1, -0.2]).ids, 1))
+    assert f.statement().negative_c == 3

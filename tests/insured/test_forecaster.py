@@ -274,11 +274,20 @@ def test_it_goes_on_after_a_restart_as_if_nothing_had_happened(tmp_path: Path) -
         (dict(max_stake=1, mode="loose"), "mode must be 'exact' or 'sound'; got 'loose'"),
         (dict(max_stake=1, c_range=(0.5, 0.0)), "c_range must be a pair"),
         (dict(max_stake=1, classes=1), "classes must be a whole number of at least 2; got 1"),
+        (dict(max_stake=1, capital=5), "capital can be guarded in sound mode only, or one-sided"),
     ],
 )
 def test_bad_settings_are_named(settings_: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         mw.InsuredForecaster(**settings_)
+
+
+@pytest.mark.parametrize("settings_", [dict(one_sided=True), dict(mode="sound")])
+def test_capital_is_guarded_one_sided_and_in_sound_mode(settings_: dict[str, Any]) -> None:
+    f = mw.InsuredForecaster(None, mw.NoCorrection(), max_stake=2, capital=5, **settings_)
+    for _ in range(20):
+        f.settle(f.forecast(mu=0.5), 1, stake=2.0)
+    assert 4.9 < f.statement().total_loss <= 5.0
 
 
 def test_what_is_no_correction_or_base_is_a_type_error() -> None:

@@ -176,6 +176,19 @@ def test_tiny_stakes_settle_too() -> None:
     assert abs(f.statement().total_loss) < 1e-300
 
 
+@pytest.mark.parametrize("limits", [{}, {"max_exposure": 1e18}])
+def test_huge_stakes_settle_too(limits: dict[str, Any]) -> None:
+    """What rounding changes goes with the stakes: it must not be taken for money that does not add up."""
+    f = mw.InsuredForecaster(None, mw.NaiveBestResponse(), max_stake=1e15, **limits)
+    draw, paid = np.random.default_rng(0), 0.0
+    for t in range(20):
+        q = f.forecast(mu=0.3)
+        for stake in draw.uniform(-1e14, 1e14, 10).tolist():
+            f.stake(q, stake)
+        paid += sum(f.settle(q, t % 2))
+    assert f.statement().total_loss == pytest.approx(paid)
+
+
 class Refuses:
     """Somebody else's correction that breaks down at its third lesson."""
 

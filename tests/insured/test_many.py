@@ -127,3 +127,24 @@ def test_a_base_is_asked_once_for_a_batch_and_rows_may_have_names() -> None:
         f.peek({"a": 1.0})
     assert len(f.settle_many(dict.fromkeys(batch.ids, 1))) == 50
     assert f.statement().rounds == 50
+
+
+@pytest.mark.parametrize("sizes", [[1], [2], [1, 1], [1, 2], [2, 1], [3, 1, 1]])
+@pytest.mark.parametrize("limits", [{}, {"max_exposure": 1e6}])
+def test_small_batches_make_as_many_late_as_the_same_forecasts_one_by_one(
+    sizes: list[int], limits: dict[str, Any]
+) -> None:
+    """A forecast that is open alone is not late; the second one that is open at the same time is."""
+    one, many = (mw.InsuredForecaster(None, mw.Reserve(0.1), max_stake=2, **limits) for _ in range(2))
+    for round_ in range(2):
+        for size in sizes:
+            many.forecast_many(mu=[0.3] * size)
+            for _ in range(size):
+                one.forecast(mu=0.3)
+            assert many.statement() == one.statement()
+        ids = [q.id for q in one.open_forecasts]
+        many.settle_many(dict.fromkeys(ids, round_))
+        one.settle_many(dict.fromkeys(ids, round_))
+    alone = mw.InsuredForecaster(None, mw.Reserve(0.1), max_stake=2, **limits).statement().certificate
+    late = many.statement().certificate.exposure > alone.exposure
+    assert late == (sum(sizes) > 1 and not limits)

@@ -8,17 +8,54 @@ import pytest
 import makewhole as mw
 
 
-def grouped() -> mw.InsuredForecaster:
+def grouped(groups: int = 25) -> mw.InsuredForecaster:
     f = mw.InsuredForecaster(None, mw.Grouped(mw.Reserve(0.1)), mode="sound", max_stake=10)
     draw = np.random.default_rng(0)
     for t in range(60):
-        f.settle(f.forecast(mu=0.5, groups=f"<b>{t % 25}"), int(draw.integers(2)), stake=5.0)
+        f.settle(f.forecast(mu=0.5, groups=f"<b>{t % groups}"), int(draw.integers(2)), stake=5.0)
     return f
 
 
 def test_no_bound_is_said_as_such() -> None:
     text = str(mw.InsuredForecaster(None, mw.NoCorrection(), max_stake=1).statement())
     assert "can lose at most    no bound: no correction is used" in text
+
+
+def test_a_book_without_rounds_has_lost_nothing() -> None:
+    statement = mw.InsuredForecaster(None, mw.Reserve(0.1), mode="sound", max_stake=1).statement()
+    assert (statement.total_loss, statement.mean_loss, statement.capital_used) == (0.0, 0.0, 0.0)
+    assert "mean loss           0\n" in str(statement)
+
+
+def test_what_was_lost_is_a_share_of_what_can_be_and_a_gain_is_none_of_it() -> None:
+    losing, gaining = (mw.InsuredForecaster(None, mw.Reserve(0.1), mode="sound", max_stake=2) for _ in "ab")
+    losing.settle(losing.forecast(mu=0.5), 1, stake=1.0)
+    gaining.settle(gaining.forecast(mu=0.5), 0, stake=1.0)
+    assert losing.statement().certificate.bound == 10.0  # M/(2·0.1)
+    assert losing.statement().capital_used == 0.5 / 10.0
+    assert "of that lost        5.0%\n" in str(losing.statement())
+    assert gaining.statement().capital_used == -0.5 / 10.0
+    assert "of that lost        0.0%\n" in str(gaining.statement())
+
+
+def test_the_alarm_does_not_go_by_the_stakes_unit() -> None:
+    """A mean loss whose interval lies above 0 is one, and be it a thousandth of a unit."""
+    f = mw.InsuredForecaster(None, mw.NoCorrection(), max_stake=0.01, c_range=(0.0, 0.0))
+    assert not f.statement().alarm
+    for t in range(1000):
+        f.settle(f.forecast(mu=0.5), t % 2, stake=0.01 if t % 2 else -0.01)
+    interval = f.statement().mean_loss_interval
+    assert interval is not None
+    assert 0.0 < interval.low < 0.005 < interval.high
+    assert f.statement().alarm
+
+
+def test_twenty_groups_are_all_shown() -> None:
+    statement = grouped(20).statement()
+    assert all(f"<b>{k} " in str(statement) for k in range(20))
+    assert "groups more" not in str(statement)
+    assert "groups more" not in statement._repr_html_()
+    assert "and 1 groups more" in str(grouped(21).statement())
 
 
 def test_html_says_what_the_text_says_and_escapes_names(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ at all cells together, and finds many small gaps of which no single one could be
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def conclude(means: Means, families: list[Any], confidence: float) -> Evidence:
     def chance(c: Any) -> float:
         """The p-value of the test of all cells together."""
         evidence = float(_log_evidence(means._replace(c=np.broadcast_to(c, means.c.shape)), families))
-        return min(1.0, float(np.exp(-evidence)) / _TOGETHER)
+        return min(1.0, math.exp(-max(0.0, evidence)) / _TOGETHER)
 
     gaps = bound_gaps(means, confidence)
     together, together_c = chance(means.c), smallest_unrefuted(lambda c: chance(c) <= risk, gaps)

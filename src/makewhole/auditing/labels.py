@@ -29,6 +29,12 @@ def read_labels(series: Any) -> RowLabels:
     return RowLabels(names, np.array([place[by_label[label]] for label in labels], np.int64)[numbers])
 
 
+def write_labels(series: Any) -> Any:
+    """Write the name of each row's group, as an array."""
+    found = read_labels(series)
+    return np.array(found.names, dtype=object)[found.places]
+
+
 def number_values(series: Any) -> tuple[Any, list[Any]]:
     """Number the different values of a series; returns each row's number, and the values (null is None)."""
     import narwhals as nw
@@ -50,7 +56,10 @@ def number_clusters(series: Any) -> Any:
     """Number the different values of a series, in any order; those of numbers and times without a loop."""
     if (series.dtype.is_integer() or series.dtype.is_temporal()) and not series.null_count():
         return np.unique(series.to_numpy(), return_inverse=True)[1]
-    return number_values(series)[0]
+    numbers, values = number_values(series)
+    if len({type(value) for value in values}) < 2:
+        return numbers
+    return read_labels(series).places  # 1 and 1.0 are one cluster
 
 
 class Label(NamedTuple):

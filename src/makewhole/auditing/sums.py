@@ -23,7 +23,7 @@ import numpy as np
 from makewhole.arguments import SUM_TOLERANCE, Floats
 from makewhole.auditing.describing import describe
 from makewhole.auditing.groupings import Grouping
-from makewhole.auditing.labels import RowLabels, number_clusters, read_labels
+from makewhole.auditing.labels import RowLabels, number_clusters, read_labels, write_labels
 from makewhole.frames import list_columns, literal, open_literal, own_name
 
 # How many predicates share one query. Together they have at most 2⁶ combinations, each with cells of its own.
@@ -341,6 +341,8 @@ def _prepare(
     for grouping in groupings:
         if grouping.column is None:
             label = when(grouping.predicate).then(lit(1)).otherwise(lit(0))
+        elif isinstance(frame, nw.DataFrame) and frame.schema[grouping.column] == nw.Object:
+            label = col(grouping.column).map_batches(write_labels)  # to pandas, True and 1 are one group
         else:
             label = col(grouping.column)
         kept.append(label.alias(keys[grouping.name]))
