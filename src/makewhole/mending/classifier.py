@@ -272,13 +272,14 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         self._levels = Levels.learn(mended[rows], ones[rows], most, sizes, choice.spare(len(y)), finest)
         self.levels_ = self._levels.values
 
-        def evidence(rows: Any) -> tuple[Evidence, Any]:
+        def look(rows: Any) -> tuple[Evidence, _Seen]:
             made = Evidence(outcome[rows], take(labels, rows), _some(weight, rows), _some(cluster, rows))
-            return made, _safe_indexing(X, rows)
+            return made, self._look(_safe_indexing(X, rows), made.labels)
 
         known = {name: np.unique(values) for name, values in labels.items()}
-        self._certify(*evidence(plan.certify), known, plan.confidence)
-        self._audit(*evidence(split.certify))
+        certifying = look(plan.certify)
+        self._certify(*certifying, known, plan.confidence)
+        self._audit(*(certifying if plan.certify is split.certify else look(split.certify)))
 
     def _read_outcomes(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Return y, and the number of each outcome's class."""
@@ -409,9 +410,8 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         levels = self._levels.place(mender(raw, labels, features))
         return _Seen(raw, labels, levels, self.levels_[levels])
 
-    def _certify(self, evidence: Evidence, X: Any, known: Any, confidence: float) -> None:
+    def _certify(self, evidence: Evidence, seen: _Seen, known: Any, confidence: float) -> None:
         """Certify c from rows that nothing has learned from."""
-        seen = self._look(X, evidence.labels)
         certificate = certify(evidence, seen.levels, self.levels_, known, confidence)
         self._certificate, self.certified_ = certificate, certificate.report
         self.c_by_cell_ = certificate.c
@@ -424,9 +424,8 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         self.mean_c_ = float(np.average(self._widths(seen), weights=evidence.weight))
         warn_of_little(evidence, seen.levels, certificate, self.confidence)
 
-    def _audit(self, evidence: Evidence, X: Any) -> None:
+    def _audit(self, evidence: Evidence, seen: _Seen) -> None:
         """Audit the rows set aside, before and after."""
-        seen = self._look(X, evidence.labels)
         options: dict[str, Any] = {"bins": self._bins(), "confidence": self.confidence}
         self.raw_report_ = evidence.audit(seen.raw, **options)
         self.report_ = evidence.audit(seen.said, c=None if self.c == "auto" else self.c_, **options)
