@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 
@@ -30,6 +31,14 @@ class Said(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lear
 
 def frozen() -> Any:
     return FrozenEstimator(Said())
+
+
+def forecasts(rows: int, seed: int, bias: float) -> tuple[Any, Any]:
+    """Log odds that are `bias` times too large; the second column is a group that means nothing."""
+    rng = np.random.default_rng(seed)
+    p = rng.choice(GRID, rows)
+    said = expit(bias * logit(p))
+    return np.column_stack([said, rng.integers(0, 20, rows)]), (rng.random(rows) < p).astype(int)
 
 
 def truth(said: Any, group: Any) -> Any:

@@ -1,12 +1,14 @@
 """Unusual input to audits: weights of 0, names that look alike, decimals, chunks, numbers as objects."""
 
 import math
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -161,3 +163,52 @@ def test_a_value_is_described_whole_where_it_fits() -> None:
     assert describe(np.zeros((2, 3))) == "a ndarray of shape (2, 3)"
     assert describe("x" * (_LONGEST - 2)) == repr("x" * (_LONGEST - 2))
     assert describe(10**_LONGEST) == "1" + "0" * (_LONGEST - 2) + "…"
+
+
+def autumn() -> pl.DataFrame:
+    """Half past two comes twice on the day the clocks go back; also lists, and structs."""
+    draw = np.random.default_rng(0)
+    mu, hours = draw.uniform(0.1, 0.9, 400), [datetime(2024, 10, 27, hour, 30, tzinfo=UTC) for hour in (0, 1)]
+    made = {"mu": mu, "y": (draw.random(400) < mu).astype(int), "time": hours * 200, "n": range(400)}
+    return pl.DataFrame(
+        {**made, "list": [[1, 2], [3]] * 200, "struct": [{"a": 1}, {"a": 2}] * 200}
+    ).with_columns(pl.col("time").dt.convert_time_zone("Europe/Berlin"))
+
+
+HOLD: dict[str, Any] = {
+    "polars": lambda frame: frame,
+    "lazy": lambda frame: frame.lazy(),
+    "pandas": lambda frame: frame.to_pandas(),
+    "pandas with arrow": lambda frame: frame.to_pandas(use_pyarrow_extension_array=True),
+    "pyarrow": lambda frame: frame.to_arrow(),
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "betting", "order": "n"}])
+@pytest.mark.parametrize("hold", HOLD)
+def test_an_hour_that_comes_twice_is_two_groups(hold: str, options: Any) -> None:
+    groups = mw.audit(HOLD[hold](autumn()), groups=["time"], **options).groups["time"]
+    assert {name: group.rows for name, group in groups.items()} == {
+        "2024-10-27 02:30:00+01:00": 200,
+        "2024-10-27 02:30:00+02:00": 200,
+    }
+
+
+@pytest.mark.parametrize("column", ["list", "struct"])
+@pytest.mark.parametrize("hold", HOLD)
+def test_groups_that_a_library_cannot_group_by_are_named_with_a_way_out(hold: str, column: str) -> None:
+    frame = HOLD[hold](autumn())
+    if hold in ("polars", "lazy"):
+        assert len(mw.audit(frame, groups=[column]).groups[column]) == 2
+        return
+    library = hold.split()[0]
+    with pytest.raises(
+        TypeError, match=rf"column '{column}' has values like .*, which {library} cannot group by"
+    ):
+        mw.audit(frame, groups=[column])
+    if library == "pandas":  # the way out
+        text = frame.assign(**{column: frame[column].map(str)})
+        assert len(mw.audit(text, groups=[column]).groups[column]) == 2
+    if hold == "pandas":
+        with pytest.raises(TypeError, match=f"column '{column}' has values like"):
+            mw.audit(frame, groups=[column], method="betting", order="n")

@@ -99,6 +99,29 @@ def test_a_log_with_stakes_needs_no_customers() -> None:
     assert report.customers is None
 
 
+def test_open_bets_are_limited_and_what_was_refused_was_not_placed() -> None:
+    log = forecasts(600)
+    late: Any = dict(time="t", known="k", capitals=[10.0, 50.0], premium=1.0, max_stake=4.0)
+    free = mw.find_capital(log, stake="b", **late)
+    tight = mw.find_capital(log, stake="b", max_exposure=4.5, **late)
+    assert (free.max_exposure, tight.max_exposure) == (None, 4.5)
+    for before, point in zip(free.points, tight.points, strict=True):
+        reserve = mw.Reserve.for_capital(point.capital, 4.0)
+        alone = mw.backtest(log, stake="b", mode="sound", correction=reserve, max_stake=4.0, time="t",
+                            known="k", c_range=(0.0, 0.5), max_exposure=4.5)  # fmt: skip
+        assert alone.refused > 0
+        assert point.placed == pytest.approx(alone.turnover / log["b"].abs().sum())
+        assert point.placed < before.placed == 1.0
+        assert alone.certificate is not None
+        assert point.certified == alone.certificate.bound
+        assert (point.peak_loss, point.profit) == (alone.peak_loss, -alone.total_loss)
+    assert "most that open bets could lose" in tight._repr_html_()
+    customers = Customers(clairvoyant=0.05, seed=1)
+    some = mw.find_capital(log, customers=customers, max_exposure=1.5, **{**late, "max_stake": 1.0})
+    every = mw.find_capital(log, customers=customers, **{**late, "max_stake": 1.0})
+    assert all(a.placed < b.placed for a, b in zip(some.points, every.points, strict=True))
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -114,6 +137,7 @@ def test_a_log_with_stakes_needs_no_customers() -> None:
         ),
         (dict(capitals=[]), ValueError, "capitals must name at least one capital"),
         (dict(premium=0), ValueError, "premium must be one number above 0; got 0"),
+        (dict(max_exposure=-1), ValueError, "max_exposure must be one number above 0; got -1"),
         (dict(placed=2), ValueError, r"placed must lie in \[0, 1\]; got 2"),
         (dict(group="b"), TypeError, "unexpected argument: 'group'"),
         (dict(stake="b", customers=Customers()), ValueError, "stake must not be given with customers"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import makewhole as mw
 from makewhole.backtesting import log as logs
-from makewhole.backtesting.late import stable_order
+from makewhole.backtesting.late import more_slots, new_slots, stable_order
 from samples import CORRECTIONS, Foreign
 
 pytestmark = pytest.mark.slow  # its loops take seconds to compile
@@ -183,8 +183,19 @@ def test_chunks_do_not_show_in_late_backtests(
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 9)))
 def test_the_order_of_settlement_is_that_of_a_stable_sort(keys: list[int]) -> None:
-    found = stable_order(np.array(keys, dtype=np.int64))
+    ordered, found = stable_order(np.array(keys, dtype=np.int64))
+    assert ordered.tolist() == sorted(keys)
     assert found.tolist() == sorted(range(len(keys)), key=lambda place: keys[place])
+
+
+@pytest.mark.parametrize("lines", [1, 2])
+def test_every_slot_begins_a_line_of_the_cache(lines: int) -> None:
+    slots = new_slots(5, lines)
+    slots.kept[3, 0] = slots.free[1] = slots.counts[0] = 7
+    for one in (slots, more_slots(slots, 1000)):
+        assert one.kept.ctypes.data % 64 == 0
+        assert one.kept.strides == (64 * lines, 8)
+        assert (one.kept[3, 0], one.kept.sum(), one.free[1], one.counts[0]) == (7, 7, 7, 7)
 
 
 def test_without_delays_times_only_sort_the_rows() -> None:

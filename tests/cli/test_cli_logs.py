@@ -124,6 +124,11 @@ def test_capital_prints_what_the_library_found(log: Path, capsys: pytest.Capture
     assert figure.read_bytes().startswith(b"\x89PNG")
     hedgers = said(capsys, "capital", log, "--mu", "p", "--capitals", "2,4")
     assert [point["capital"] for point in hedgers["points"]] == [2.0, 4.0]
+    limited = said(capsys, "capital", log, "--mu", "p", "--capitals", "2", "--max-exposure", "1.5")
+    assert limited["max_exposure"] == 1.5
+    assert hedgers["max_exposure"] is None
+    assert main(["capital", str(log), "--mu", "p", "--capitals", "2", "--max-exposure", "1.5"]) == 0
+    assert "open bets may lose 1.5" in " ".join(capsys.readouterr().out.split())
     stakes = said(capsys, "capital", log, "--mu", "p", "--stake", "b", *TIMES)
     assert {point["placed"] for point in stakes["points"]} == {1.0}
 

@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit, logit
 from scipy.stats import binom
 from sklearn.naive_bayes import GaussianNB
 
 import makewhole as mw
 from makewhole.mending import maps
 from makewhole.mending.certificate import Evidence, certify
-from simulated import Said, all_rows, draw_rows, frozen, promise_holds
+from simulated import GRID, Said, all_rows, draw_rows, forecasts, frozen, promise_holds
 
 METHODS: Any = ("histogram", "isotonic", "multicalibration", "boosting")
 
@@ -44,6 +45,51 @@ def test_what_is_certified_is_true_in_the_share_of_fits_that_is_promised(
         for widths in narrow.c_by_cell_["1"].values():
             widths /= 3
         assert not promise_holds(narrow)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bias", [1.0, 1.4])
+def test_forecasts_that_are_kept_are_certified_by_nearly_all_rows_and_the_promise_holds(bias: float) -> None:
+    """With bias 1.4 some fits keep the forecasts and some mend them, by the rows that then certify."""
+    held, kept = [], []
+    for seed in range(60):
+        X, y = forecasts(2000, seed, bias)
+        with warnings.catch_warnings():  # 20 groups have few rows each
+            warnings.simplefilter("ignore", UserWarning)
+            model = mw.SoundClassifier(
+                frozen(), groups=[1], method="isotonic", confidence=0.8, random_state=seed
+            )
+            model.fit(X, y)
+        kept.append(model.kept_ == "unchanged")
+        mu, c = model.predict_proba(on_grid(bias))[:, 1], narrowest(model)
+        level = np.argmin(np.abs(mu[:, None] - model.levels_[:, 0]), axis=1)
+        held.append(all(abs(GRID[mu == v].mean() - v) <= c[level[mu == v][0]] + 1e-12 for v in np.unique(mu)))
+    assert sum(held) >= 0.8 * len(held)
+    assert sum(kept) >= 5
+    assert bias == 1.0 or sum(kept) <= 55
+
+
+def on_grid(bias: float) -> Any:
+    return np.column_stack([expit(bias * logit(GRID)), np.zeros(len(GRID))])
+
+
+def narrowest(model: mw.SoundClassifier) -> Any:
+    """The c of each level: the narrowest of all groups', which are alike."""
+    return np.min(list(model.c_by_cell_["1"].values()), axis=0)
+
+
+def test_risk_is_shared_where_either_choice_could_have_been_certified() -> None:
+    X, y = forecasts(3000, 0, 1.0)
+    kept = mw.SoundClassifier(frozen(), random_state=0).fit(X, y)
+    assert kept.kept_ == "unchanged"
+    assert (kept.certified_.rows, kept.report_.rows) == (3000 - 500, 1200)  # the levels come from 500 rows
+    assert kept.certified_.confidence == pytest.approx(1 - 2 * 0.05 / 5)  # an audit counts two sides
+    mended = mw.SoundClassifier(frozen(), random_state=0).fit(*forecasts(3000, 0, 2.5))
+    assert mended.certified_.rows == 1200
+    assert mended.certified_.confidence == pytest.approx(1 - 2 * 0.04)
+    few = mw.SoundClassifier(frozen(), random_state=0).fit(X[:1500], y[:1500])
+    assert few.certified_.rows == 600
+    assert few.certified_.confidence == pytest.approx(0.9)
 
 
 @pytest.mark.slow
@@ -83,7 +129,9 @@ def test_a_row_has_the_c_of_its_widest_cell() -> None:
 def test_what_is_published_takes_one_value_for_each_level() -> None:
     fitted = fit(4000, 1)
     assert set(fitted.predict_proba(all_rows())[:, 1]) <= set(fitted.levels_[:, 0])
-    assert 2 <= len(fitted.levels_) <= fitted.bins
+    assert fitted.kept_ != "unchanged"
+    assert 2 <= len(fitted.levels_) <= 15
+    assert len(fit(4000, 1, bins=3).levels_) <= 3
 
 
 def test_a_group_never_seen_has_the_widest_c_of_its_column_and_a_warning() -> None:

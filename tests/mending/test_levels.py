@@ -55,6 +55,44 @@ def test_levels_keep_nearly_all_that_forecasts_know(groups: int, spread: float) 
     assert lost(found.values[found.place(p)]) <= 0.081 * lost(p.mean())  # 0.08, but for rounding
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_levels_are_as_few_as_lose_no_more_than_may_be_lost(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(levels, "_FINE_GRID", 9)
+    rng = np.random.default_rng(seed)
+    p, weight = rng.beta(0.7, 0.9, 80), rng.uniform(0.5, 2, 80)
+    parts, spare = equal_mass_edges(p, weight, 9), float(rng.uniform(0.002, 0.02))
+
+    def lost(edges: Any) -> float:
+        place = np.searchsorted(edges, p, side="right")
+        mu = (np.bincount(place, weight * p) / np.bincount(place, weight))[place]
+        return float(np.average(rel_entr(p, mu) + rel_entr(1 - p, 1 - mu), weights=weight))
+
+    found = Levels.learn(p[:, None], weight, 1, ALONE, spare, 9).edges[0]
+    fits = [len(cut) for few in range(9) for cut in combinations(parts, few) if lost(cut) <= spare]
+    assert len(found) == (min(fits) if fits else len(parts))
+    assert lost(found) <= spare or not fits
+
+
+def test_classes_that_vary_in_two_ways_are_divided_both_ways_where_more_levels_are_allowed() -> None:
+    p = np.random.default_rng(5).dirichlet([8, 4, 2], 6000)
+
+    def lost(found: Levels) -> float:
+        return float(rel_entr(p, found.values[found.place(p)]).sum(axis=1).mean())
+
+    few = Levels.learn(p, np.ones(6000), 10, ALONE)
+    many = Levels.learn(p, np.ones(6000), 10, ALONE, 1e-4, 60)
+    assert max(map(len, few.by_second)) == 0
+    assert max(map(len, many.by_second)) > 0
+    assert len(few.values) <= 16
+    assert len(many.values) <= 70  # 60, and a level at least for every stratum and part
+    assert lost(many) < lost(few) / 3
+    place = many.place(p)
+    for k in np.unique(place):
+        np.testing.assert_allclose(many.values[k], p[place == k].mean(axis=0))
+
+
 def test_more_rows_to_certify_with_make_more_levels_and_never_more_than_asked() -> None:
     p = np.random.default_rng(0).random((5000, 1))
     counts = [

@@ -17,7 +17,7 @@ from sklearn.model_selection import (
 )
 
 import makewhole as mw
-from makewhole.mending.splitting import split_rows
+from makewhole.mending.splitting import plan_certificate, split_rows
 from simulated import draw_rows, frozen
 
 ROWS = 600
@@ -188,3 +188,36 @@ def test_too_few_clusters_are_named_in_our_words() -> None:
         split_rows(X, y, np.arange(90) // 30, 5, 0.5, 0)
     with pytest.raises(ValueError, match="at least two clusters to certify with; got 1"):
         split_rows(X, y, np.arange(90) // 30, 5, 0.3, 0)
+
+
+def test_the_sketch_does_not_look_at_outcomes_and_keeps_clusters_whole() -> None:
+    rng = np.random.default_rng(8)
+    X, y, day = np.zeros((5000, 1)), rng.integers(0, 2, 5000), np.repeat(np.arange(250), 20)
+    one, other = (split_rows(X, outcome, None, 5, 0.4, 3).sketch for outcome in (y, 1 - y))
+    np.testing.assert_array_equal(one, other)
+    split = split_rows(X, y, None, 5, 0.4, 3)
+    assert len(split.sketch) == len(split.learn) // 5
+    assert set(split.sketch) <= set(split.learn)
+    by_day = split_rows(X, y, day, 5, 0.4, 3)
+    assert len(by_day.sketch) == 30 * 20
+    assert not set(day[by_day.sketch]) & set(day[np.setdiff1d(np.arange(5000), by_day.sketch)])
+    for few in (
+        split_rows(X[:1600], y[:1600], None, 5, 0.4, 3),
+        split_rows(X, y, None, TimeSeriesSplit(3), 0.4, 3),
+    ):
+        assert len(few.sketch) == 0
+
+
+def test_which_rows_certify() -> None:
+    X, y = np.zeros((5000, 1)), np.random.default_rng(9).integers(0, 2, 5000)
+    split = split_rows(X, y, None, 5, 0.4, 3)
+    kept = plan_certificate(split, True, True, 0.9)
+    assert sorted([*kept.levels, *kept.certify]) == list(range(5000))
+    assert kept.confidence == pytest.approx(0.98)  # a fifth of the risk
+    mended = plan_certificate(split, True, False, 0.9)
+    np.testing.assert_array_equal(mended.certify, split.certify)
+    assert mended.confidence == pytest.approx(0.92)
+    for unchanged in (True, False):
+        fitted = plan_certificate(split, False, unchanged, 0.9)
+        np.testing.assert_array_equal(fitted.certify, split.certify)
+        assert fitted.confidence == 0.9

@@ -80,6 +80,39 @@ def read_groupings(groups: Any) -> list[Grouping]:
     return groupings
 
 
+def refuse_nested(frame: Any, groupings: Sequence[Grouping]) -> None:
+    """Raise a TypeError if a column of groups has lists or the like, and its library cannot group by them."""
+    engine = frame.implementation
+    if not (engine.is_pandas_like() or engine.is_pyarrow() or engine.is_dask()):
+        return
+    kinds = frame.collect_schema()
+    for grouping in groupings:
+        if grouping.column is not None and kinds[grouping.column].is_nested():
+            raise _nested(grouping.column, str(kinds[grouping.column]), engine)
+
+
+def refuse_unhashable(frame: Any, groupings: Sequence[Grouping]) -> None:
+    """Raise a TypeError if pandas holds lists or the like in a column of objects that is to be grouped by."""
+    import narwhals as nw
+
+    kinds = frame.collect_schema()
+    for grouping in groupings:
+        if grouping.column is None or kinds[grouping.column] != nw.Object:
+            continue
+        for value in frame.lazy().collect()[grouping.column].to_list():
+            if getattr(type(value), "__hash__", None) is None:
+                raise _nested(grouping.column, describe(value), frame.implementation) from None
+
+
+def _nested(column: str, held: str, engine: Any) -> TypeError:
+    name = frames.own_name(column)
+    return TypeError(
+        f"groups must be columns of labels, such as text, numbers or times; column {name!r} has values like "
+        f"{held}, which {engine} cannot group by (make a column of text of it, in pandas "
+        f"frame[{name!r}].map(str), or pass a polars frame, which can have such groups)"
+    )
+
+
 def _check_names(names: Sequence[str]) -> None:
     for k, name in enumerate(names):
         if not name:

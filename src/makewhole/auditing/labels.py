@@ -45,6 +45,9 @@ def number_values(series: Any) -> tuple[Any, list[Any]]:
     keys: Any = values
     if series.dtype in (nw.Object, nw.Unknown):  # pandas may hold 1, True and 1.0 in one column
         keys = [(type(value), value) for value in values]
+    if series.dtype == nw.Datetime and series.dtype.time_zone:
+        # In autumn two hours of one day read the same, and Python takes them for equal.
+        keys = list(zip(series.dt.convert_time_zone("UTC").to_list(), values, strict=True))
     if series.dtype.is_nested():  # lists and the like
         keys = values = [text_of(value) for value in values]
     places: dict[Any, int] = {}

@@ -22,7 +22,7 @@ import numpy as np
 
 from makewhole.arguments import SUM_TOLERANCE, Floats
 from makewhole.auditing.describing import describe
-from makewhole.auditing.groupings import Grouping
+from makewhole.auditing.groupings import Grouping, refuse_nested, refuse_unhashable
 from makewhole.auditing.labels import RowLabels, number_clusters, read_labels, write_labels
 from makewhole.frames import list_columns, literal, open_literal, own_name
 
@@ -201,7 +201,10 @@ def query_sums(
     ------
     ValueError
         If a number is out of bounds: the message has an example.
+    TypeError
+        If the library that holds the frame cannot group by a column.
     """
+    refuse_nested(frame, groupings)
     predicates = [grouping for grouping in groupings if grouping.column is None]
     queries: list[tuple[Grouping, ...]] = [
         (grouping,) for grouping in groupings if grouping.column is not None
@@ -211,7 +214,11 @@ def query_sums(
         for k in range(0, len(predicates), _PREDICATES_PER_QUERY)
     ]
     keys = {grouping.name: f"key{k}" for k, grouping in enumerate(groupings)}
-    prepared = _prepare(frame, columns, groupings, keys, bins)
+    try:
+        prepared = _prepare(frame, columns, groupings, keys, bins)
+    except TypeError:
+        refuse_unhashable(frame, groupings)
+        raise
     results: list[GroupedSums] = []
     for query in queries or [()]:
         by = [keys[grouping.name] for grouping in query]
@@ -259,7 +266,11 @@ def query_rows(frame: Any, columns: Columns, groupings: Sequence[Grouping], bins
     place = {time: k for k, time in enumerate(times)}
     labels = {}
     for grouping in groupings:
-        found = read_labels(rows[keys[grouping.name]])
+        try:
+            found = read_labels(rows[keys[grouping.name]])
+        except TypeError:
+            refuse_unhashable(frame, [grouping])
+            raise
         if grouping.column is None:
             found = RowLabels([{"1": "yes"}.get(name) for name in found.names], found.places)
         labels[grouping.name] = found

@@ -1,11 +1,13 @@
 """The loop of a backtest whose outcomes come late, or whose customers decide when they see a forecast.
 
-Open forecasts stand in slots. kept[slot] = [loss, target, weight, λ, inner target, inner λ, room], where
-room is what the forecast could lose if it were staked in full; ids[slot] = [cell, split, inner cell, inner
-split, row in the log]. free[open:] are the slots that are free. counts = [open forecasts, most that were open
-together]. The order in which forecasts settle is sorted beforehand: due = [when known], [who]. Of a chunk's
-forecasts, the first is number `waiting` there: those that were open before it come first. slot_of says which
-slot each of them has.
+Open forecasts stand in slots. kept[slot] = [loss, target, weight, λ, room, row, mark, inner target],
+where row is that in the log, room what the forecast could lose staked in full, and mark twice the cell, + 1
+if split. Only a correction over another needs what comes after: [inner λ, inner mark]. So a forecast
+takes one line of the processor's cache, or two: with a million open, to settle one is mostly to wait for its
+line. free[open:] are the slots that are free. counts = [open forecasts, most that were open together]. The
+order in which forecasts settle is sorted beforehand: due = [when known], [who]. Of a chunk's forecasts, the
+first is number `waiting` there: those that were open before it come first. slot_of says which slot each of
+them has.
 """
 
 from __future__ import annotations
@@ -52,20 +54,23 @@ def full_loss(mu: float, c: float, one_sided: bool) -> float:
 
 
 def hold(
-    book: Any, slot: int, row: int, room: float, lesson: Any, own: float, proposal: Step, inner: Step
+    kept: Any, slot: int, row: int, room: float, lesson: Any, own: float, proposal: Step, inner: Step
 ) -> None:
     """Put an open forecast into a slot: (loss, target, weight), and what was proposed for it."""
-    kept, ids = book[0], book[1]
     kept[slot, 0], kept[slot, 1], kept[slot, 2] = lesson
-    kept[slot, 3], kept[slot, 4], kept[slot, 5], kept[slot, 6] = proposal[0], own, inner[0], room
-    ids[slot, 0], ids[slot, 1], ids[slot, 4] = proposal[1], 1 if proposal[2] else 0, row
-    ids[slot, 2], ids[slot, 3] = inner[1], 1 if inner[2] else 0
+    kept[slot, 3], kept[slot, 4], kept[slot, 5] = proposal[0], room, row
+    kept[slot, 6], kept[slot, 7] = 2 * proposal[1] + (1 if proposal[2] else 0), own
+    if kept.shape[1] > 8:
+        kept[slot, 8], kept[slot, 9] = inner[0], 2 * inner[1] + (1 if inner[2] else 0)
 
 
-def recall(kept: Any, ids: Any, slot: int) -> tuple[Step, Step]:
+def recall(kept: Any, slot: int) -> tuple[Step, Step]:
     """Return the two proposals of an open forecast: the correction's, and that of the one it is over."""
-    own = (kept[slot, 3], ids[slot, 0], ids[slot, 1] != 0)
-    return own, (kept[slot, 5], ids[slot, 2], ids[slot, 3] != 0)
+    mark, inner_lam, inner_mark = int(kept[slot, 6]), 0.0, 0
+    if kept.shape[1] > 8:
+        inner_lam, inner_mark = kept[slot, 8], int(kept[slot, 9])
+    own = (kept[slot, 3], mark >> 1, mark & 1 != 0)
+    return own, (inner_lam, inner_mark >> 1, inner_mark & 1 != 0)
 
 
 def make_late_replay(
@@ -87,7 +92,7 @@ def make_late_replay(
         memory: Any, book: Any, columns: Any, times: Any, people: Any, settings: Any, totals: Any, out: Any
     ) -> int:
         values, marks, inner_values, inner_marks = memory
-        kept, ids, free, counts, due_known, due_who, slot_of = book
+        kept, free, counts, due_known, due_who, slot_of = book
         mu_hat, c_hat, outcome, net, gross = columns
         kind, amount, view = people  # empty if the log has stakes
         (time, rows), (rules, max_stake, last) = times, settings
@@ -105,12 +110,12 @@ def make_late_replay(
                 free[opened] = slot
                 loss, target, weight, lam = kept[slot, 0], kept[slot, 1], kept[slot, 2], kept[slot, 3]
                 total, low = add_exactly(total, low, loss)
-                potential = potential - kept[slot, 6] if opened > 0 else 0.0
+                potential = potential - kept[slot, 4] if opened > 0 else 0.0
                 if weight > 0.0:
-                    proposal, inner = recall(kept, ids, slot)
+                    proposal, inner = recall(kept, slot)
                     observe(values, marks, proposal, target, weight, loss, 0.0)
-                    inner_observe(inner_values, inner_marks, inner, kept[slot, 4], weight, loss, 0.0)
-                total_out[done], settled_lam[done], settled_row[done] = total + low, lam, ids[slot, 4]
+                    inner_observe(inner_values, inner_marks, inner, kept[slot, 7], weight, loss, 0.0)
+                total_out[done], settled_lam[done], settled_row[done] = total + low, lam, int(kept[slot, 5])
                 done += 1
                 continue
             inner, proposal = inner_propose(inner_values, inner_marks), propose(values, marks)
@@ -123,7 +128,7 @@ def make_late_replay(
                 size, totals[7] = abs(b), totals[7] + abs(fair)
             lesson = balance(mu, c, origin, outcome[t], b, size, max_stake)
             slot, room = free[opened], full_loss(mu, c, rules[0]) * max_stake
-            hold(book, slot, rows[t], room, lesson, lesson[1] + origin - c_hat[t], proposal, inner)
+            hold(kept, slot, rows[t], room, lesson, lesson[1] + origin - c_hat[t], proposal, inner)
             slot_of[waiting + t], opened, potential = slot, opened + 1, potential + room
             if opened > 1:
                 totals[6], counts[1] = max(totals[6], potential), max(counts[1], opened)

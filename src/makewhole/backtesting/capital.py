@@ -25,7 +25,8 @@ class CapitalPoint(NamedTuple):
     `certified` is the bound on the total loss, None if there is none (it is more than `capital` if outcomes
     come late); `peak_loss` the largest total loss; `premium` what those who staked paid above the model's own
     odds, per unit staked; `mean_c` the mean of the published c; `placed` the share of the stakes that
-    customers would have placed at c = 0 (of a log with stakes, 1); `profit` what the forecaster won in all.
+    customers would have placed at c = 0 (of a log with stakes, of these); `profit` what the forecaster won in
+    all.
     """
 
     capital: float
@@ -52,6 +53,7 @@ class CapitalReport:
     max_stake: float
     customers: Customers | None
     backend: str | None = field(repr=False, default=None)
+    max_exposure: float | None = None
 
     def suffices(self, point: CapitalPoint) -> bool:
         """Whether a capital was enough, and bets were cheap enough with it."""
@@ -112,6 +114,8 @@ class CapitalReport:
             ("cap per forecast", f"{self.max_stake:,.6g}"),
             ("customers", repr(self.customers or "stakes")),
         ]
+        if self.max_exposure is not None:
+            facts.append(("most that open bets could lose", f"{self.max_exposure:,.6g}"))
         tables = [pages.Table("by capital", head, rows)]
         return pages.fragment("How much capital sufficed", facts, (self.verdict(), NO_PROMISE), tables)
 
@@ -127,6 +131,7 @@ def find_capital(
     capitals: Sequence[float] | float | None = None,
     customers: Customers | None = None,
     max_stake: float | None = None,
+    max_exposure: float | None = None,
     c_range: tuple[float, float] = (0.0, 0.5),
     progress: Callable[[int, int], None] | None = None,
     **columns: Any,
@@ -139,8 +144,8 @@ def find_capital(
 
     A capital sufficed if bets cost at most `premium`, at least the share `placed` of the wanted stakes was
     placed, and the total loss never exceeded the capital. Where outcomes come late, the total loss can exceed
-    it: the bound is larger by what open bets can lose (`certified` in the result). All this is a backtest on
-    these data and customers, and no promise about others.
+    it: the bound is larger by what open bets can lose (`certified` in the result), which `max_exposure`
+    limits. All this is a backtest on these data and customers, and no promise about others.
 
     Parameters
     ----------
@@ -158,6 +163,9 @@ def find_capital(
         Who would have bet, for a log without stakes.
     max_stake
         The cap, as in `backtest`.
+    max_exposure
+        The most that all open bets together may be able to lose, as in `backtest`, with every capital. Stakes
+        beyond it are refused, and count as not placed. It takes much longer: some ten thousand rows a second.
     c_range
         (c₋, c₊), as in `InsuredForecaster`. A reserve keeps gains as a λ below 0, down to −c₊. So a larger c₊
         makes bets cheaper after gains.
@@ -184,8 +192,9 @@ def find_capital(
     unknown = set(columns) - {"c_hat", "event", "time", "known", "graded"}
     if unknown:
         raise TypeError(f"find_capital() got an unexpected argument: {min(unknown)!r}")
-    if max_stake is not None:
-        arguments.positive("max_stake", max_stake)
+    for name, given in {"max_stake": max_stake, "max_exposure": max_exposure}.items():
+        if given is not None:
+            arguments.positive(name, given)
     if stake is None and customers is None:
         customers = Customers()
     options: Any = {
@@ -211,16 +220,19 @@ def find_capital(
     points, backend = [], None
     for done, capital in enumerate(tried, 1):
         reserve = Reserve(cap / (2 * capital))
-        result = backtest(frame, mu, outcome, stake, correction=reserve, **options)
+        limited = {**options, "correction": reserve, "max_exposure": max_exposure}
+        result = backtest(frame, mu, outcome, stake, **limited)
         points.append(_point(float(capital), result))
         backend = result.backend
         if progress is not None:
             progress(done, len(tried))
-    return CapitalReport(tuple(points), most, least, float(cap), customers, backend)
+    exposed = None if max_exposure is None else float(max_exposure)
+    return CapitalReport(tuple(points), most, least, float(cap), customers, backend, exposed)
 
 
 def _point(capital: float, result: BacktestResult) -> CapitalPoint:
-    wanted = result.turnover if result.wanted_stake is None else result.wanted_stake
+    given = result.turnover + result.refused_stake
+    wanted = given if result.wanted_stake is None else result.wanted_stake
     return CapitalPoint(
         capital=capital,
         certified=None if result.certificate is None else result.certificate.bound,

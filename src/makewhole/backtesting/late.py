@@ -20,6 +20,7 @@ from makewhole.jit import call
 _NOBODY = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
 # So many forecasts can be open before the slots are first made anew.
 _FEW = 1024
+_LINE = 8  # numbers in a line of a processor's cache, 64 bytes
 
 
 class LateOut(NamedTuple):
@@ -39,39 +40,47 @@ class Slots(NamedTuple):
     """Open forecasts, as `_late_loop.py` explains."""
 
     kept: Floats
-    ids: Any
     free: Any
     counts: Any
 
 
-def new_slots(count: int) -> Slots:
-    """Return so many free slots."""
-    whole = functools.partial(np.zeros, dtype=np.int64)
-    return Slots(np.zeros((count, 7)), whole((count, 5)), np.arange(count), whole(2))
+def new_slots(count: int, lines: int) -> Slots:
+    """Return so many free slots, each of so many whole lines of the cache."""
+    width = _LINE * lines
+    room = np.zeros((count + 1) * width)
+    begin = -room.ctypes.data // room.itemsize % _LINE
+    kept = room[begin : begin + count * width].reshape(count, width)
+    return Slots(kept, np.arange(count), np.zeros(2, np.int64))
 
 
 def more_slots(slots: Slots, count: int) -> Slots:
     """Return the same open forecasts in so many slots."""
-    wider = new_slots(count)
+    wider = new_slots(count, slots.kept.shape[1] // _LINE)
     for old, new in zip(slots, wider, strict=True):
         new[: len(old)] = old
     return wider
 
 
-def stable_order(keys: Any) -> Any:
-    """Return the places of these whole numbers in sorted order, those of equal ones as they are.
+def stable_order(keys: Any) -> tuple[Any, Any]:
+    """Return these whole numbers sorted, and the place that each had; those of equal ones stay as they are.
 
     Where they fit, number and place are sorted as one number: that is several times as fast as `argsort`.
     """
     if bool(np.all(keys[1:] >= keys[:-1])):
-        return np.arange(len(keys))
+        return keys, np.arange(len(keys))
     bits = len(keys).bit_length()
     low, high = int(keys.min()), int(keys.max())
     if high - low >= 1 << (62 - bits):
-        return np.argsort(keys, kind="stable")
-    packed = ((keys - low) << bits) | np.arange(len(keys))
+        places = np.argsort(keys, kind="stable")
+        return keys[places], places
+    packed = keys - low
+    packed <<= bits
+    packed |= np.arange(len(keys))
     packed.sort()
-    return packed & ((1 << bits) - 1)
+    places = packed & ((1 << bits) - 1)
+    packed >>= bits
+    packed += low
+    return packed, places
 
 
 class LateRun(Run):
@@ -96,11 +105,11 @@ class LateRun(Run):
         # As in `Run`; then what open forecasts could lose staked in full, the most of that while several were
         # open, and what customers would stake at c = 0.
         self.totals = np.zeros(8)
-        self.slots = new_slots(_FEW)
         self.waiting = (np.zeros(0, np.int64), np.zeros(0, np.int64))  # when known and slot, in this order
         player = self.players[0]
         kernels: Any = correction.kernels
         inner = None if player.over is None else player.over.kernels
+        self.slots = new_slots(_FEW, 1 if inner is None else 2)
         self._replay = functools.partial(call, compiled_late_replay(*kernels, inner))
         if trace and customers is not None and self.sums.trace is not None:
             self.sums.trace["stake"] = np.full(log.rows, np.nan)
@@ -128,9 +137,7 @@ class LateRun(Run):
         if opened + size > len(self.slots.free):
             self.slots = more_slots(self.slots, 2 * (opened + size))
         time, known, rows = times
-        known = np.concatenate([self.waiting[0], known])
-        who = stable_order(known)
-        known = known[who]
+        known, who = stable_order(np.concatenate([self.waiting[0], known]))
         slot_of = np.concatenate([self.waiting[1], np.empty(size, np.int64)])
         made = [np.empty(size) for _ in range(5)]
         ended = [np.empty(opened + size), np.empty(opened + size), np.empty(opened + size, np.int64)]

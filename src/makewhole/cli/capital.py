@@ -30,6 +30,11 @@ def add_parser(commands: Any) -> None:
     add_customers(add)
     add("--max-stake", type=float, help="cap: the largest stake on a forecast (default: 1, or the log's)")
     add(
+        "--max-exposure",
+        type=float,
+        help="the most that open bets may be able to lose; stakes beyond it are refused",
+    )
+    add(
         "--premium",
         type=float,
         default=0.02,
@@ -63,6 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
             read.frame,
             customers=customers,
             max_stake=arguments.max_stake,
+            max_exposure=arguments.max_exposure,
             premium=arguments.premium,
             placed=arguments.placed,
             capitals=capitals,
@@ -72,7 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
         mw.plots.CapitalDisplay.from_report(report).figure_.savefig(arguments.figure, dpi=150)
     if arguments.json:
         points = [point._asdict() | {"sufficed": report.suffices(point)} for point in report.points]
-        asked = {"premium": report.premium, "placed": report.placed, "max_stake": report.max_stake}
+        asked = {name: getattr(report, name) for name in ("premium", "placed", "max_stake", "max_exposure")}
         print_json({"smallest": report.smallest, **asked, "points": points, "note": NO_PROMISE})
         return
     _print_table(report)
@@ -99,7 +105,8 @@ def _print_table(report: mw.CapitalReport) -> None:
     for row in rows:
         table.add_row(*row)
     who = "the stakes of the file" if report.customers is None else repr(report.customers)
-    console.print(f"{who}; cap {report.max_stake:,.6g}", highlight=False, markup=False)
+    limit = "" if report.max_exposure is None else f"; open bets may lose {report.max_exposure:,.6g}"
+    console.print(f"{who}; cap {report.max_stake:,.6g}{limit}", highlight=False, markup=False)
     console.print(table)
     console.print(report.verdict(), highlight=False)
     console.print(NO_PROMISE, highlight=False)

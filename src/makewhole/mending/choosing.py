@@ -18,6 +18,9 @@ UNCHANGED = "unchanged"
 # refutes the forecasts was tried, and did harm: the audit of few rows may be wrong, too.
 _ERRORS = 1.0
 
+# Rounding may always cost so much log loss per row: few data sets would show it.
+_TRIFLE = 1e-4
+
 
 @dataclass(frozen=True)
 class Mender:
@@ -85,6 +88,15 @@ class Choice(NamedTuple):
     kept: str
     gain: float
     error: float
+
+    def spare(self, rows: int) -> float:
+        """Return how much log loss per row rounding may cost, so that all in all there is no harm.
+
+        It is what the map has gained beyond chance. Where nothing was gained, it is what as many rows as were
+        given could not show. If forecasts are right, rounding that costs a log loss k per row changes that of
+        a row by about √(2k), up or down. On n rows the loss is then √(kn/2) standard errors: 0.7 if k = 1/n.
+        """
+        return max(1 / rows, _TRIFLE, self.gain - _ERRORS * self.error)
 
 
 def choose(lesson: Lesson, folds: list[Fold], method: str, settings: Settings, least: float) -> Choice:

@@ -25,11 +25,14 @@ from sklearn.utils.validation import (
 from makewhole import arguments, frames
 from makewhole.arguments import Floats
 from makewhole.mending.certificate import Evidence, certify, warn_of_little
-from makewhole.mending.choosing import UNCHANGED, Lesson, Mender, choose, learn
+from makewhole.mending.choosing import UNCHANGED, Choice, Lesson, Mender, choose, learn
 from makewhole.mending.labels import Labeller, take
 from makewhole.mending.levels import Levels, Sizes
 from makewhole.mending.maps import METHODS, Settings
-from makewhole.mending.splitting import Fold, split_rows
+from makewhole.mending.splitting import Fold, Split, plan_certificate, split_rows
+
+_BINS = 15  # how many bins and levels there are if bins="auto"
+_FINEST = 60  # how many levels if fewer would do harm to forecasts that need no mending
 
 
 class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
@@ -55,7 +58,8 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     estimator
         A classifier with `predict_proba`; by default logistic regression. One that is fitted already is
         wrapped in `sklearn.frozen.FrozenEstimator`; then all rows given are for the map and the certificate,
-        and must be rows that it has not learned from.
+        and must be rows that it has not learned from. If its forecasts are kept unchanged, nearly all rows
+        certify (if `cv` is a number, and there are about 1,700 rows or more).
     c
         "auto": the certified c of each row; or a number from 0 to 1, the c of all rows. `verdict_` then says
         whether it is certified.
@@ -77,8 +81,11 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         How many bins the forecasts are divided into by the histogram, by multicalibration and by the audits;
         and the largest number of levels. There are fewer levels if there are few rows to certify with: as
         many as make the sum of half the log loss that rounding costs and of a part of the mean c² smallest,
-        but enough to keep 92% of the log loss that the forecasts save against one forecast for all. With
-        K > 2 classes every class has a level, so there can be more than `bins`.
+        but enough to keep 92% of the log loss that the forecasts save against one forecast for all, and to
+        lose no more than the map has gained beyond chance. "auto" is 15; but if the forecasts are kept
+        unchanged, there may be up to 60 levels, as many as keep the loss below what the rows given could
+        show: 1 / n of log loss per row, or 0.0001 if that is more. With K > 2 classes every class has a
+        level, so there can be more.
     cv
         How many folds, at most as many as the rarest class has rows to learn from. Or a splitter of
         scikit-learn, or a list of splits: then the rows to certify with are the test rows of its last split
@@ -111,7 +118,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         What is forecast at each level: a row for a level and a column for a class (for two, the second only).
     c_
         The c given; with "auto", the largest certified c of all cells, an upper bound. `mean_c_` is the mean
-        c of the rows set aside.
+        c of the rows that certify.
     c_by_group_
         The largest certified c by column and label.
     c_by_cell_
@@ -130,6 +137,8 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     certified_
         The `AuditReport` that certifies, with a cell for every level of every label. Its confidence reads
         1 − 2·(1 − confidence): it counts two sides of each cell, of which only one can make c too small.
+        Where nearly all rows could certify a frozen estimator's forecasts it reads more: a fifth of the risk
+        is for them if they are kept, and the rest if they are mended.
     report_
         The `AuditReport` of the recalibrated forecasts of the rows set aside; `raw_report_` is that of the
         classifier's own.
@@ -163,7 +172,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         c: float | Literal["auto"] = "auto",
         groups: Sequence[Any] | Callable[[Any], Mapping[str, Any]] | None = None,
         method: Literal["histogram", "isotonic", "multicalibration", "boosting"] = "multicalibration",
-        bins: int = 15,
+        bins: int | Literal["auto"] = "auto",
         cv: Any = 5,
         holdout: float = 0.4,
         confidence: float = 0.95,
@@ -253,10 +262,24 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         split = split_rows(X, outcome, cluster, self.cv, self.holdout, self.random_state)
         self.least_ = 1 / (len(split.learn) + 2)  # so few rows cannot show that something is impossible
         self.estimator_ = self._fit_model(X, y, weight, split.learn)
-        self._learn_map(X, y, outcome, labels, weight, cluster, split.folds, split.learn, len(split.certify))
-        rows = split.certify
-        evidence = Evidence(outcome[rows], take(labels, rows), _some(weight, rows), _some(cluster, rows))
-        self._certify(evidence, _safe_indexing(X, rows), labels)
+        mended, choice = self._learn_map(X, y, outcome, labels, weight, cluster, split)
+        frozen = isinstance(self._base(), FrozenEstimator)
+        plan = plan_certificate(split, frozen, choice.kept == UNCHANGED, self.confidence)
+        rows = plan.levels
+        sizes = self._sizes(labels, len(plan.certify), plan.confidence)
+        most, finest = self._level_counts()
+        ones = np.ones(len(y)) if weight is None else weight
+        self._levels = Levels.learn(mended[rows], ones[rows], most, sizes, choice.spare(len(y)), finest)
+        self.levels_ = self._levels.values
+
+        def look(rows: Any) -> tuple[Evidence, _Seen]:
+            made = Evidence(outcome[rows], take(labels, rows), _some(weight, rows), _some(cluster, rows))
+            return made, self._look(_safe_indexing(X, rows), made.labels)
+
+        known = {name: np.unique(values) for name, values in labels.items()}
+        certifying = look(plan.certify)
+        self._certify(*certifying, known, plan.confidence)
+        self._audit(*(certifying if plan.certify is split.certify else look(split.certify)))
 
     def _read_outcomes(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Return y, and the number of each outcome's class."""
@@ -296,7 +319,8 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         for name, value in {"confidence": self.confidence, "holdout": self.holdout}.items():
             if not 0 < arguments.scalar(name, value) < 1:
                 raise ValueError(f"{name} must lie between 0 and 1; got {value!r}")
-        arguments.whole("bins", self.bins, least=1)
+        if not isinstance(self.bins, str) or self.bins != "auto":
+            arguments.whole("bins", self.bins, least=1)
         if isinstance(self.cv, str) or not (hasattr(self.cv, "split") or np.iterable(self.cv)):
             arguments.whole("cv", self.cv, least=2)
         arguments.whole("max_patches", self.max_patches, least=0)
@@ -332,41 +356,50 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         labels: Any,
         weight: Floats | None,
         cluster: Any,
-        folds: list[Fold],
-        rows: Any,
-        certify_rows: int,
-    ) -> None:
-        """Learn the map from forecasts held out, choose whether to keep it, and fix the levels."""
+        split: Split,
+    ) -> tuple[Floats, Choice]:
+        """Learn the map from forecasts held out, and choose whether to keep it.
+
+        Returns what it makes of these forecasts, with a row for each row of X (missing if none was held out),
+        and the choice.
+        """
         raw = np.full((len(y), 1 if len(self.classes_) == 2 else len(self.classes_)), np.nan)
         if isinstance(self._base(), FrozenEstimator):
-            raw[rows] = self._raw(self.estimator_, _safe_indexing(X, rows))
+            raw[split.learn] = self._raw(self.estimator_, _safe_indexing(X, split.learn))
         else:
-            for train, test in folds:
+            for train, test in split.folds:
                 raw[test] = self._raw(self._fit_model(X, y, weight, train), _safe_indexing(X, test))
         known = np.flatnonzero(~np.isnan(raw).any(axis=1))
         place = np.full(len(y), -1)
         place[known] = np.arange(len(known))
-        inside = [Fold(*(place[part][place[part] >= 0] for part in fold)) for fold in folds]
+        inside = [Fold(*(place[part][place[part] >= 0] for part in fold)) for fold in split.folds]
         features = _numbers(X) if self.method == "boosting" else None
         ones = np.ones(len(y)) if weight is None else weight
         lesson = Lesson(raw, outcome, labels, features, ones, cluster).take(known)
-        settings = Settings(self.bins, self.confidence, self.max_patches)
+        settings = Settings(self._bins(), self.confidence, self.max_patches)
         choice = choose(lesson, inside, self.method, settings, self.least_)
         self.kept_, self.gain_, self.gain_error_ = choice
         mender = Mender((), self.least_)
         if self.kept_ != UNCHANGED:
             mender = learn(lesson, self.method, settings, self.least_)
         self.maps_: tuple[Any, ...] = mender.maps
-        mended = mender(lesson.raw, lesson.labels, lesson.features)
-        self._levels = Levels.learn(mended, lesson.weight, self.bins, self._sizes(labels, certify_rows))
-        self.levels_ = self._levels.values
+        raw[known] = mender(lesson.raw, lesson.labels, lesson.features)
+        return raw, choice
 
-    def _sizes(self, labels: Any, rows: int) -> Sizes:
+    def _bins(self) -> int:
+        return _BINS if isinstance(self.bins, str) else self.bins
+
+    def _level_counts(self) -> tuple[int, int | None]:
+        """Return the largest number of levels, and the largest if fewer would do harm; None if the same."""
+        unchanged = self.kept_ == UNCHANGED
+        return self._bins(), _FINEST if unchanged and isinstance(self.bins, str) else None
+
+    def _sizes(self, labels: Any, rows: int, confidence: float) -> Sizes:
         counts = [np.unique(values, return_counts=True)[1] for values in labels.values()]
         counts = counts or [np.ones(1, dtype=np.int64)]
         most = max(counts, key=len)
         tests = sum(map(len, counts)) * (1 if len(self.classes_) == 2 else len(self.classes_))
-        return Sizes(rows, most / most.sum(), tests, self.confidence)
+        return Sizes(rows, most / most.sum(), tests, confidence)
 
     def _look(self, X: Any, labels: Any = None) -> _Seen:
         """Return what the classifier and its map make of new rows, whose labels may be known."""
@@ -377,11 +410,9 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         levels = self._levels.place(mender(raw, labels, features))
         return _Seen(raw, labels, levels, self.levels_[levels])
 
-    def _certify(self, evidence: Evidence, X: Any, labels: Any) -> None:
-        """Certify c from rows that nothing has learned from, and audit them."""
-        seen = self._look(X, evidence.labels)
-        known = {name: np.unique(values) for name, values in labels.items()}
-        certificate = certify(evidence, seen.levels, self.levels_, known, self.confidence)
+    def _certify(self, evidence: Evidence, seen: _Seen, known: Any, confidence: float) -> None:
+        """Certify c from rows that nothing has learned from."""
+        certificate = certify(evidence, seen.levels, self.levels_, known, confidence)
         self._certificate, self.certified_ = certificate, certificate.report
         self.c_by_cell_ = certificate.c
         self.c_by_group_ = {
@@ -389,15 +420,19 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             for name, found in certificate.c.items()
             if name
         }
-        options: dict[str, Any] = {"bins": self.bins, "confidence": self.confidence}
         self.c_ = certificate.widest if self.c == "auto" else float(self.c)
+        self.mean_c_ = float(np.average(self._widths(seen), weights=evidence.weight))
+        warn_of_little(evidence, seen.levels, certificate, self.confidence)
+
+    def _audit(self, evidence: Evidence, seen: _Seen) -> None:
+        """Audit the rows set aside, before and after."""
+        options: dict[str, Any] = {"bins": self._bins(), "confidence": self.confidence}
         self.raw_report_ = evidence.audit(seen.raw, **options)
         self.report_ = evidence.audit(seen.said, c=None if self.c == "auto" else self.c_, **options)
         self.refuted_c_ = self.report_.smallest_c
         self.sound_ = self.report_.sound
-        self.mean_c_ = float(np.average(self._widths(seen), weights=evidence.weight))
-        self.verdict_ = "certified" if certificate.widest <= self.c_ else "open" if self.sound_ else "refuted"
-        warn_of_little(evidence, seen.levels, certificate, self.confidence)
+        certified = self._certificate.widest <= self.c_
+        self.verdict_ = "certified" if certified else "open" if self.sound_ else "refuted"
 
     def _widths(self, seen: _Seen) -> Floats:
         """Return each row's c: the largest of its cells'; for a new label the widest of its column."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -18,8 +19,13 @@ _WIDTH_COUNTS = 1 / 10
 # for all. With many groups c is wide whatever the levels are; rounding must then not do harm for little.
 _MAY_LOSE = 0.08
 
+# What else c² may count where a limit on the loss leaves room: less and less, and last not at all.
+_COUNTS_LESS = (0.03, 0.01, 0.003, 0.001, 0.0)
+
 _TINY = 1e-300  # a divisor where there are no rows
 _GRID = 120  # parts of equal weight that levels are put together from
+_FINE_GRID = 240  # the same, for more levels than were asked for
+_MOST_PARTS = 5  # that a stratum is divided into by its second class
 
 
 class Sizes(NamedTuple):
@@ -41,40 +47,57 @@ class Levels:
 
     With two classes, level k is where the forecast is at least edge k − 1 and below edge k. With more classes
     rows are first divided by which class is the most probable, and, where there are enough rows, by which is
-    the second: `stratum` has a number for each such pair. `edges` has an array for each stratum, of the
-    probability of the most probable class. `values` has a row for each level: the mean forecast there.
+    the second: `stratum` has a number for each such pair. `by_second` has an array for each stratum, which
+    divides it by the share that the second class has of what the first leaves; mostly it is empty. `edges`
+    has an array for each stratum, or for each part of one, of the probability of the most probable class.
+    `values` has a row for each level: the mean forecast there.
     """
 
     stratum: Any
+    by_second: tuple[Floats, ...]
     edges: tuple[Floats, ...]
     values: Floats
 
     @classmethod
-    def learn(cls, mended: Floats, weight: Floats, most: int, sizes: Sizes) -> Self:
+    def learn(
+        cls,
+        mended: Floats,
+        weight: Floats,
+        most: int,
+        sizes: Sizes,
+        spare: float = math.inf,
+        finest: int | None = None,
+    ) -> Self:
         """Find the levels, about `most` or fewer, that are the best compromise of log loss and c.
 
-        Each stratum has a share of them, in proportion to its rows. Forecasts that are equal stay together.
+        Rounding should cost at most `spare` of log loss per row. If so few levels cost more, there are more
+        of them, up to `finest`. Each stratum has a share of them, in proportion to its rows. Forecasts that
+        are equal stay together.
         """
-        pair, highest = _rank(mended)
+        pair, highest, second = _rank(mended)
         shares = np.bincount(pair, weight, mended.shape[1] ** 2) / weight.sum()
         stratum = _strata(shares.reshape(mended.shape[1], -1), 1 / most)
-        mine, edges = stratum[pair], []
+        every = np.column_stack([mended, 1 - mended]) if mended.shape[1] == 1 else mended
+        mine, found = stratum[pair], list[_Found]()
         for k in range(int(stratum.max()) + 1):
             here = mine == k
             share = float(shares[stratum == k].sum())
             few = sizes._replace(rows=sizes.rows * share)
-            edges.append(_best_edges(highest[here], weight[here], max(1, round(most * share)), few))
-        place = _place(stratum, edges, mended)
+            counts = [max(1, round(many * share)) for many in (most, finest or most)]
+            choices = _Choices(highest[here], second[here], every[here], weight[here], few)
+            found.append(_best_edges(choices, counts[0], max(counts), spare))
+        by_second, edges = tuple(one.second for one in found), tuple(e for one in found for e in one.edges)
+        place = _place(stratum, by_second, edges, mended)
         levels = sum(len(inside) + 1 for inside in edges)
         mass = np.bincount(place, weight, levels)
         plain = mended.mean(axis=0)  # for a level without rows: of a class that is never the most probable
         values = np.column_stack([np.bincount(place, weight * column, levels) for column in mended.T])
         means = np.where(mass[:, None] > 0, values / np.maximum(mass, _TINY)[:, None], plain)
-        return cls(stratum, tuple(edges), means)
+        return cls(stratum, by_second, edges, means)
 
     def place(self, mended: Floats) -> Any:
         """Return every row's level, as a number from 0."""
-        return _place(self.stratum, self.edges, mended)
+        return _place(self.stratum, self.by_second, self.edges, mended)
 
 
 def equal_mass_edges(values: Floats, weight: Floats, count: int) -> Floats:
@@ -89,24 +112,17 @@ def equal_mass_edges(values: Floats, weight: Floats, count: int) -> Floats:
     return inner
 
 
-def _best_edges(p: Floats, weight: Floats, most: int, sizes: Sizes) -> Floats:
-    """Return where to divide forecasts into levels, at most `most`.
+class _Choices(NamedTuple):
+    """The forecasts to divide: by `p`, the highest probability, and by `second`, a share of what is left.
 
-    The more levels, the less log loss does rounding cost, but each has fewer rows, and c is wider. The levels
-    make the sum of half of this log loss and of a part of the mean c² as small as possible, among those that
-    keep nearly all that the forecasts know. They are put together from parts of equal weight by dynamic
-    programming.
+    It is the share of the second most probable class. `said` has the probability of each class.
     """
-    parts = equal_mass_edges(p, weight, _GRID)
-    found = []
-    for count in range(1, min(most, len(parts) + 1) + 1):
-        lost, width = _costs(p, weight, parts, count, sizes)
-        cost = lost + _WIDTH_COUNTS * width
-        for aim in (cost, lost):
-            first, last = _divide(aim, count)
-            found.append(_Division(parts[last[:-1]], cost[first, last].sum(), lost[first, last].sum()))
-    fine = [one for one in found if one.lost <= _MAY_LOSE * found[0].lost]
-    return min(fine, key=lambda one: one.cost).edges if fine else min(found, key=lambda one: one.lost).edges
+
+    p: Floats
+    second: Floats
+    said: Floats
+    weight: Floats
+    sizes: Sizes
 
 
 class _Division(NamedTuple):
@@ -117,11 +133,147 @@ class _Division(NamedTuple):
     lost: float
 
 
+class _Found(NamedTuple):
+    """Where to divide forecasts by `second`, and then each part into levels; and what that costs."""
+
+    second: Floats
+    edges: tuple[Floats, ...]
+    cost: float
+    lost: float
+
+
+_One = TypeVar("_One", _Division, _Found)
+
+
+def _best_edges(given: _Choices, most: int, finest: int, spare: float) -> _Found:
+    """Return where to divide forecasts into levels: at most `most`, or `finest` if fewer lose too much.
+
+    The more levels, the less log loss does rounding cost, but each has fewer rows, and c is wider. The levels
+    make the sum of half of this log loss and of a part of the mean c² as small as possible, among those that
+    keep nearly all that the forecasts know, and lose no more than `spare`. They are put together from parts
+    of equal weight by dynamic programming.
+    """
+    costs = _Costs.of(given, _GRID)
+    found = list[_Division]()
+    for count in range(1, min(most, costs.parts) + 1):
+        found.extend(costs.divisions(count, (_WIDTH_COUNTS, 0.0)))
+    limit = min(_MAY_LOSE * found[0].lost, spare / 2)
+    best = _best(found, limit)
+    if best.lost <= limit or finest <= most:
+        return _Found(np.empty(0), (best.edges,), best.cost, best.lost)
+    several = (1,) if given.said.shape[1] == 2 else range(1, _MOST_PARTS + 1)
+    return _best([_finer(given, limit, finest, parts) for parts in several], limit)
+
+
+def _best(found: list[_One], limit: float) -> _One:
+    """Return what costs the least of all that loses no more than the limit; or else what loses the least."""
+    fine = [one for one in found if one.lost <= limit]
+    return min(fine, key=lambda one: one.cost) if fine else min(found, key=lambda one: one.lost)
+
+
+def _finer(given: _Choices, limit: float, finest: int, parts: int) -> _Found:
+    """Return where to divide forecasts into as few levels as meet the limit, in parts by `second`."""
+    second = equal_mass_edges(given.second, given.weight, parts)
+    place, whole = np.searchsorted(second, given.second, side="right"), float(given.weight.sum())
+    found, cost, lost = list[Floats](), 0.0, 0.0
+    for k in range(len(second) + 1):
+        here = place == k
+        share = float(given.weight[here].sum()) / whole
+        rows = given.sizes._replace(rows=given.sizes.rows * share)
+        part = _Choices(given.p[here], given.second[here], given.said[here], given.weight[here], rows)
+        costs = _Costs.of(part, _FINE_GRID)
+        count = costs.fewest(limit, max(1, round(finest * share)))
+        best = _best(costs.divisions(count, _COUNTS_LESS), limit)
+        found.append(best.edges)
+        cost, lost = cost + share * best.cost, lost + share * best.lost
+    return _Found(second, tuple(found), cost, lost)
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """What it costs to make a level of the parts from a first (a row) to a last (a column).
+
+    `lost` is half of the log loss that rounding is expected to cost: near ½ this is the Brier score it costs.
+    `mass` is the share of the rows, and `mu` the mean forecast. `inner` are the edges between the parts.
+    """
+
+    inner: Floats
+    lost: Floats
+    mass: Floats
+    mu: Floats
+    sizes: Sizes
+
+    @classmethod
+    def of(cls, given: _Choices, grid: int) -> Self:
+        """Add up the rows of every level that can be made of so many parts of equal weight."""
+        inner = equal_mass_edges(given.p, given.weight, grid)
+        place = np.searchsorted(inner, given.p, side="right")
+        share = given.weight / given.weight.sum() if len(given.p) else given.weight
+
+        def sums(one: Floats) -> Floats:
+            added = np.bincount(place, share * one, len(inner) + 1).astype(
+                np.float64
+            )  # no rows: whole numbers
+            ends = np.cumsum(added)
+            between: Floats = ends[None, :] - (ends - added)[:, None]
+            return between
+
+        mass = sums(np.ones(len(given.p)))
+        unsure = -sums(_entropy(given.said).sum(axis=1))
+        for column in given.said.T:
+            unsure += mass * _entropy(np.clip(sums(column) / np.maximum(mass, _TINY), 0.0, 1.0))
+        mu = np.clip(sums(given.p) / np.maximum(mass, _TINY), 0.0, 1.0)
+        lost = np.where(_possible(mass), np.maximum(unsure, 0.0) / 2, np.inf)
+        return cls(inner, lost, mass, mu, given.sizes)
+
+    @property
+    def parts(self) -> int:
+        return len(self.inner) + 1
+
+    def width(self, count: int) -> Floats:
+        """Return the sum of c² over the rows of each level, if there are so many levels.
+
+        With n rows in a cell, c² is about 2·ln(tests / risk)·μ(1 − μ) / n, and at most max(μ, 1 − μ)².
+        """
+        sizes, mu = self.sizes, self.mu
+        reach = 2 * np.log(count * sizes.tests / (1 - sizes.confidence)) * mu * (1 - mu) / max(sizes.rows, 1)
+        widest = np.maximum(mu, 1 - mu) ** 2
+        labels = zip(*np.unique(sizes.shares, return_counts=True), strict=True)
+        width = sum(many * np.minimum(reach, self.mass * one * widest) for one, many in labels)
+        return np.where(_possible(self.mass), width, 0.0)
+
+    def divisions(self, count: int, counts: Sequence[float]) -> list[_Division]:
+        """Return the best divisions into `count` levels, one for each number that c² may count."""
+        width, found = self.width(count), []
+        for much in counts:
+            first, last = _divide(self.lost + much * width, count)
+            lost = float(self.lost[first, last].sum())
+            cost = lost + _WIDTH_COUNTS * float(width[first, last].sum())
+            found.append(_Division(self.inner[last[:-1]], cost, lost))
+        return found
+
+    def fewest(self, limit: float, most: int) -> int:
+        """Return the smallest number of levels that need not lose more than the limit; or else the most."""
+        low, high = 1, min(most, self.parts)
+        while low < high:
+            middle = (low + high) // 2
+            first, last = _divide(self.lost, middle)
+            low, high = (low, middle) if self.lost[first, last].sum() <= limit else (middle + 1, high)
+        return low
+
+
+def _possible(costs: Floats) -> Any:
+    """Whether the last part, a column, is not before the first, a row."""
+    first, last = np.indices(costs.shape)
+    return first <= last
+
+
 def _divide(cost: Floats, count: int) -> tuple[Any, Any]:
     """Return the first and the last part of each of `count` levels that cost the least together."""
     best, came = cost[0], []
+    after = np.vstack([cost[1:], np.full(cost.shape[1], np.inf)])
     for _ in range(count - 1):
-        through = best[:, None] + np.vstack([cost[1:], np.full(cost.shape[1], np.inf)])
+        through = best[:, None] + after
         came.append(np.argmin(through, axis=0))
         best = through.min(axis=0)
     last = [cost.shape[1] - 1]
@@ -131,48 +283,27 @@ def _divide(cost: Floats, count: int) -> tuple[Any, Any]:
     return np.append(0, ends[:-1] + 1), ends
 
 
-def _costs(p: Floats, weight: Floats, parts: Floats, count: int, sizes: Sizes) -> tuple[Floats, Floats]:
-    """Return, for every first part (a row) and last part (a column) of a level, its loss and its width.
-
-    Half of the log loss that rounding is expected to cost counts: near ½ this is the Brier score it costs.
-    With n rows in a cell, c² is about 2·ln(tests / risk)·μ(1 − μ) / n, and at most max(μ, 1 − μ)².
-    """
-    place = np.searchsorted(parts, p, side="right")
-    share = weight / weight.sum() if len(p) else weight
-    kinds = (np.ones(len(p)), p, _entropy(p))
-    added = [np.bincount(place, share * one, len(parts) + 1) for one in kinds]
-    ends = [np.cumsum(one) for one in added]
-    mass, total, unsure = (end[None, :] - (end - one)[:, None] for end, one in zip(ends, added, strict=True))
-    mu = np.clip(total / np.maximum(mass, _TINY), 0.0, 1.0)
-    lost = np.maximum(mass * _entropy(mu) - unsure, 0.0) / 2
-    reach = 2 * np.log(count * sizes.tests / (1 - sizes.confidence)) * mu * (1 - mu) / max(sizes.rows, 1)
-    widest = np.maximum(mu, 1 - mu) ** 2
-    labels = zip(*np.unique(sizes.shares, return_counts=True), strict=True)
-    width = sum(many * np.minimum(reach, mass * one * widest) for one, many in labels)
-    first, last = np.indices(mass.shape)
-    return np.where(first <= last, lost, np.inf), np.where(first <= last, width, np.inf)
-
-
 def _entropy(p: Floats) -> Floats:
-    """The log loss that is expected of a forecast p that is right."""
-    p = np.clip(p, _TINY, 1 - 1e-16)
-    sure: Floats = -p * np.log(p) - (1 - p) * np.log1p(-p)
-    return sure
+    """A class's part of the log loss that is expected of forecasts that are right, −p·ln p."""
+    part: Floats = -p * np.log(np.maximum(p, _TINY))
+    return part
 
 
-def _rank(mended: Floats) -> tuple[Any, Floats]:
-    """Return the number of every row's pair of most probable classes, and the higher of their probabilities.
+def _rank(mended: Floats) -> tuple[Any, Floats, Floats]:
+    """Return the number of every row's pair of most probable classes, and how probable they are.
 
-    With two classes there is one column, one pair, and the probability of the second class.
+    This is the higher of their probabilities, and the share that the other has of what is left. With two
+    classes there is one column, one pair, the probability of the second class, and a share of 0.
     """
     classes, rows = mended.shape[1], np.arange(len(mended))
     first = np.argmax(mended, axis=1)
     highest: Floats = mended[rows, first]
     if classes == 1:
-        return first, highest
+        return first, highest, np.zeros(len(mended))
     others = mended.copy()
     others[rows, first] = -np.inf
-    return first * classes + np.argmax(others, axis=1), highest
+    second = np.argmax(others, axis=1)
+    return first * classes + second, highest, mended[rows, second] / np.maximum(1 - highest, _TINY)
 
 
 def _strata(shares: Floats, least: float) -> Any:
@@ -183,12 +314,16 @@ def _strata(shares: Floats, least: float) -> Any:
     return numbers.ravel()
 
 
-def _place(stratum: Any, edges: Sequence[Floats], mended: Floats) -> Any:
-    pair, highest = _rank(mended)
-    mine = stratum[pair]
+def _place(stratum: Any, by_second: Sequence[Floats], edges: Sequence[Floats], mended: Floats) -> Any:
+    pair, highest, second = _rank(mended)
+    mine, part = stratum[pair], np.zeros(len(mended), dtype=np.int64)
+    begins = np.cumsum([0, *(len(inner) + 1 for inner in by_second)])
+    for k, inner in enumerate(by_second):
+        here = mine == k
+        part[here] = begins[k] + np.searchsorted(inner, second[here], side="right")
     first = np.cumsum([0, *(len(inside) + 1 for inside in edges)])
     place = np.zeros(len(mended), dtype=np.int64)
     for k, inside in enumerate(edges):
-        here = mine == k
+        here = part == k
         place[here] = first[k] + np.searchsorted(inside, highest[here], side="right")
     return place

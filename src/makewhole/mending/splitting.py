@@ -10,6 +10,8 @@ from sklearn.model_selection import GroupKFold, GroupShuffleSplit, StratifiedKFo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
+_SKETCH = 500  # the fewest rows that levels are learned from, if outcomes are not: fewer show too little
+_SHARE_IF_KEPT = 0.2  # of the risk, for forecasts kept as they are; c of mended ones is then 2 % wider
 _FEWEST = 2  # rows of every class to learn from: one to fit a model to while the other is held out
 
 
@@ -21,11 +23,48 @@ class Fold(NamedTuple):
 
 
 class Split(NamedTuple):
-    """The rows to learn from, those to certify with, and the folds of those to learn from."""
+    """The rows to learn from, those to certify with, and the folds of those to learn from.
+
+    `sketch` are some of the rows to learn from, drawn without a look at the outcomes: if only they were used,
+    and only their forecasts, all other rows can certify. It is empty if there are too few rows for this, or
+    if a splitter said which rows are to certify.
+    """
 
     learn: Any
     certify: Any
     folds: list[Fold]
+    sketch: Any
+
+
+class Plan(NamedTuple):
+    """The rows that levels are learned from, those that certify, and the confidence they certify with."""
+
+    levels: Any
+    certify: Any
+    confidence: float
+
+
+def plan_certificate(split: Split, frozen: bool, unchanged: bool, confidence: float) -> Plan:
+    """Say which rows certify, with what confidence.
+
+    They are those set aside. But forecasts of a model that was fitted before, and that are kept as they are,
+    have learned from no row, and their levels only from the sketch's forecasts: all other rows can certify.
+    Whether they are kept was decided by outcomes of these very rows, though. So bounds on them and bounds on
+    the rows set aside must all hold at once, whichever are looked at, and they share the risk. The smaller
+    share is for those with more rows: c goes with the root of the logarithm of the risk.
+    """
+    if not frozen or not len(split.sketch):
+        return Plan(split.learn if frozen else _held_out(split), split.certify, confidence)
+    risk = 1 - confidence
+    if not unchanged:
+        return Plan(split.learn, split.certify, 1 - (1 - _SHARE_IF_KEPT) * risk)
+    others = split.learn[~np.isin(split.learn, split.sketch)]
+    return Plan(split.sketch, np.concatenate([split.certify, others]), 1 - _SHARE_IF_KEPT * risk)
+
+
+def _held_out(split: Split) -> Any:
+    """The rows to learn from that some fold holds out."""
+    return np.unique(np.concatenate([fold.test for fold in split.folds]))
 
 
 def split_rows(X: Any, outcome: Any, cluster: Any, cv: Any, holdout: float, random_state: Any) -> Split:
@@ -67,7 +106,18 @@ def _split_at_random(outcome: Any, cluster: Any, cv: int, holdout: float, draw: 
     _check(learn, certify, outcome, cluster)
     groups = None if cluster is None else cluster[learn]
     inside = folds.split(learn, outcome[learn], groups)
-    return Split(learn, certify, [Fold(learn[train], learn[test]) for train, test in inside])
+    sketch = _some_rows(learn, cluster, draw)
+    return Split(learn, certify, [Fold(learn[train], learn[test]) for train, test in inside], sketch)
+
+
+def _some_rows(learn: Any, cluster: Any, draw: Any) -> Any:
+    """Return a fifth of the rows, or of the clusters; at least `_SKETCH` rows, and none if that is half."""
+    if len(learn) < 2 * _SKETCH:
+        return learn[:0]
+    if cluster is None:
+        return learn[: max(_SKETCH, len(learn) // 5)]  # they are in a random order
+    different = draw.permutation(np.unique(cluster[learn]))
+    return learn[np.isin(cluster[learn], different[: len(different) // 5])]
 
 
 def _keep_every_class(certify: Any, learn: Any, outcome: Any) -> tuple[Any, Any]:
@@ -107,7 +157,7 @@ def _split_by(splitter: Any, X: Any, outcome: Any, cluster: Any) -> Split:
             "cv must hold out some of the rows that it does not certify with, to learn from; got none from "
             f"{splitter!r} (its last split's test rows are the certification rows)"
         )
-    return Split(learn, last.test, folds)
+    return Split(learn, last.test, folds, learn[:0])
 
 
 def _row_numbers(part: Any, rows: int) -> Any:
