@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import makewhole as mw
@@ -297,3 +298,48 @@ def test_customers_show_what_they_are() -> None:
         "Customers(hedgers=0.5, informed=0.2, clairvoyant=0.2, view='q', seed=2)"
     )
     assert Customers(clairvoyant=0.25).hedgers == 0.75
+
+
+@pytest.mark.parametrize("hold", [pd.DataFrame, pl.DataFrame])
+def test_with_names_it_is_the_forecaster_to_the_bit(hold: Any) -> None:
+    draw = np.random.default_rng(4)
+    rows = 800
+    y = draw.integers(2, size=rows)
+    names = [f"customer {k}" for k in draw.integers(5, size=rows)]
+    names[:100] = ["clairvoyant"] * 100
+    stake = np.where(np.arange(rows) < 100, 2.0 * y - 1.0, draw.uniform(-1, 1, rows))
+    stake[300:320] = 0.0  # nobody
+    given: list[Any] = [None if k % 7 == 0 else name for k, name in enumerate(names)]
+    log = hold({"mu": draw.uniform(0.2, 0.8, rows), "y": y, "stake": stake, "who": given})
+    result = mw.backtest(log, by="who", capital=20.0, max_stake=1.0, trace=True)
+    f = mw.InsuredForecaster(capital=20.0, max_stake=1.0)
+    paid: list[float] = []
+    for mu, outcome, b, who in zip(log["mu"], y.tolist(), stake.tolist(), given, strict=True):
+        q = f.forecast(mu=float(mu))
+        f.stake(q, b, by=who)
+        paid += f.settle(q, outcome)
+    assert result.trace is not None
+    assert result.trace["payment"].tolist() == paid
+    assert result.total_loss == f.statement().total_loss
+    assert result.certificate == f.statement().certificate
+    assert f.account("clairvoyant").taken == pytest.approx(8.0, abs=0.7)  # her line
+    alone = mw.backtest(log, by="who", capital=20.0, max_stake=1.0, lines=None, trace=True)
+    assert alone.trace is not None
+    assert alone.trace["payment"][:100].tolist() != paid[:100]
+
+
+def test_a_thaw_in_a_backtest_is_the_forecasters() -> None:
+    log = pd.DataFrame({"mu": [0.5] * 400, "y": [1] * 400, "stake": [1.0] * 200 + [0.0] * 200})
+    result = mw.backtest(log, max_stake=1.0, trace=True)
+    f = mw.InsuredForecaster(max_stake=1.0)
+    published = []
+    for b in log["stake"]:
+        q = f.forecast(mu=0.5)
+        f.settle(q, 1, stake=b or None)
+        published.append(q.c)
+    assert result.trace is not None
+    assert result.trace["c"].tolist() == published
+    assert published[-1] < 0.2 < published[200]
+    still = mw.backtest(log, max_stake=1.0, trace=True, thaw=None)
+    assert still.trace is not None
+    assert still.trace["c"][-1] == still.trace["c"][200]

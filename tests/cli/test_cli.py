@@ -332,3 +332,19 @@ def test_cells_reach_over_the_bases_own_width(log: Path, capsys: pytest.CaptureF
     expected = mw.DeterministicSwap.for_horizon(2000, c_range=(0.3, 0.3))
     result = mw.backtest(frame, "p", "y", "amount", c_hat="width", correction=expected)
     assert json.loads(capsys.readouterr().out)["deterministic"]["total_loss"] == result.total_loss
+
+
+def test_names_and_a_capital(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "log.csv"
+    frame = pl.DataFrame({"mu": [0.5] * 60, "y": [1] * 60, "stake": [1.0] * 60, "who": ["ann"] * 60})
+    frame.write_csv(path)
+    assert (
+        main(["backtest", str(path), "--by", "who", "--capital", "10", "--correction", "barrier", "--json"])
+        == 0
+    )
+    (said,) = json.loads(capsys.readouterr().out).values()
+    expected = mw.backtest(frame, by="who", capital=10.0)
+    assert said["total_loss"] == expected.total_loss
+    assert expected.total_loss == pytest.approx(4.0, abs=0.1)  # her line
+    assert main(["backtest", str(path), "--correction", "barrier"]) != 0
+    assert "needs --capital" in capsys.readouterr().err

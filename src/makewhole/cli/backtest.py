@@ -12,10 +12,11 @@ import makewhole as mw
 from makewhole.cli.files import need
 from makewhole.cli.logs import add_columns, add_customers, check_figure, read_log
 from makewhole.cli.printing import print_json
-from makewhole.corrections import REGISTRY
+from makewhole.corrections import REGISTRY, Barrier
 from makewhole.pages import shown
 
 _BY_NAME = {kind.name: kind for kind in REGISTRY}
+_BARRIER = Barrier.name
 
 
 def add_parser(commands: Any) -> None:
@@ -50,9 +51,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--correction",
         action="append",
-        choices=[*_BY_NAME, "all"],
-        help="correction to use; may be given several times (default: all). Where none is chosen, a "
-        "forecaster uses standard",
+        choices=[*_BY_NAME, _BARRIER, "all"],
+        help="correction to use; may be given several times (default: all). barrier, for --capital, is "
+        "what a forecaster with a capital uses; one without uses standard",
     )
     add(
         "--cells",
@@ -67,11 +68,14 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--mode",
         choices=["exact", "sound"],
-        default="exact",
-        help="sound: 0 <= c <= 1/2, and [mu - c, mu + c] inside [0, 1] (default exact)",
+        help="sound: 0 <= c <= 1/2, and [mu - c, mu + c] inside [0, 1] (default exact; with --capital sound)",
     )
     add("--c-range", help="range of the model's half-width (default: 0,0.5, and wider if the log's is)")
-    add("--capital", type=float, help="the most that may ever be lost; needs --mode sound or --one-sided")
+    add("--capital", type=float, help="the most that may ever be lost; in sound mode, or one-sided")
+    add(
+        "--by",
+        help="column that names who staked: with --capital everyone has a price and a limit of her own",
+    )
     add(
         "--max-exposure",
         type=float,
@@ -85,14 +89,18 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Replay a log through one or several corrections, and print what each would have cost."""
     chosen = arguments.correction or ["all"]
-    names = list(_BY_NAME) if "all" in chosen else list(dict.fromkeys(chosen))
+    everything = [*_BY_NAME, *([] if arguments.capital is None else [_BARRIER])]
+    names = everything if "all" in chosen else list(dict.fromkeys(chosen))
+    if _BARRIER in names and arguments.capital is None:
+        raise ValueError("--correction barrier needs --capital, the most that may be lost")
     figure = arguments.figure
     check_figure(figure)
     if not arguments.json:
         need("rich")
     group = arguments.group[0] if arguments.group and len(arguments.group) == 1 else arguments.group
     c_range = None if arguments.c_range is None else _pair(arguments.c_range)
-    read = read_log(arguments, arguments.group or [], "stake")
+    named = [] if arguments.by is None else [arguments.by]
+    read = read_log(arguments, [*(arguments.group or []), *named], "stake")
     results = {}
     with _Progress(quiet=arguments.json) as track, read.table.readable():
         for name in names:
@@ -101,7 +109,8 @@ def run(arguments: argparse.Namespace) -> None:
                 **read.columns,
                 group=group,
                 customers=read.customers,
-                correction=_correction(name, arguments, read.frame, c_range),
+                by=arguments.by,
+                correction=None if name == _BARRIER else _correction(name, arguments, read.frame, c_range),
                 mode=arguments.mode,
                 max_stake=arguments.max_stake,
                 c_range=c_range,
