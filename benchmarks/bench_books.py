@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -12,6 +13,7 @@ from bench_corrections import STEPS, river_step
 from timing import Row, side_by_side
 
 BATCH = 100_000
+STAKES = 5_000
 
 
 def stream_step(insure: bool) -> Callable[[], None]:
@@ -57,6 +59,49 @@ def statements() -> Callable[[], None]:
     return run
 
 
+def stakes(names: int, *, own: bool) -> Callable[[], float]:
+    """Time stakes on open forecasts of a book with a capital, in which so many customers have staked before.
+
+    With names each is at her own price, else all at the common one. The forecasts are voided afterwards.
+    """
+    f = mw.InsuredForecaster(max_stake=1.0, capital=1e9)
+    for start in range(0, names, 10_000):
+        q = f.forecast(mu=0.5)
+        for k in range(start, min(start + 10_000, names)):
+            f.stake(q, 1e-9, by=k)
+        f.settle(q, 1)
+    chosen = np.random.default_rng(0).integers(names, size=STAKES).tolist()
+
+    def run() -> float:
+        waiting = list(f.forecast_many(mu=[0.5] * STAKES))
+        began = time.perf_counter()
+        if own:
+            for q, name in zip(waiting, chosen, strict=True):
+                f.stake(q, 0.5, by=name)
+        else:
+            for q in waiting:
+                f.stake(q, 0.5)
+        took = time.perf_counter() - began
+        for q in waiting:
+            f.void(q)
+        return took
+
+    return run
+
+
+def stake_rows() -> list[Row]:
+    """A stake at a price of one's own against one at the common price; and many customers against few."""
+    runs = [stakes(1000, own=False), stakes(1000, own=True), stakes(1_000_000, own=True)]
+    best = [float("inf")] * len(runs)
+    for _ in range(7):  # in turns, so that noise falls on all alike
+        best = [min(before, run()) for before, run in zip(best, runs, strict=True)]
+    common, own, crowd = (seconds * 1e6 / STAKES for seconds in best)
+    return [
+        Row("a stake at a price of her own", own, "one at the common price", common, "µs/stake", 1.5),
+        Row("the same with 10⁶ customers in the book", crowd, "with 10³", own, "µs/stake", 1.5),
+    ]
+
+
 def rows() -> list[Row]:
     """Each against a river step; the insured model against its own."""
     micro, peer = 1e6 / STEPS, "river LogisticRegression"
@@ -69,4 +114,5 @@ def rows() -> list[Row]:
         Row(many, at_once * 1e6 / BATCH, peer, step * micro, "µs/step", 0.47),  # 2 µs
         Row(told, asked * 1e4, peer, step * micro, "µs/call", 11.6),  # 50 µs
         Row(name, insured * per_row, "the pipeline's own step", own * per_row, "µs/step", 2.5),
+        *stake_rows(),
     ]

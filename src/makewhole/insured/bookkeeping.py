@@ -48,6 +48,7 @@ from makewhole.insured.changes import (
     Patch,
     Payments,
     drafting,
+    paid_by_name,
 )
 from makewhole.insured.evidence import bet
 from makewhole.insured.lines import LineBook, Lines, read_levels
@@ -388,9 +389,7 @@ class Bookkeeping:
         self._leave(get, patch, open_, results if self.capped else ())
         if self.lines is not None:
             self.lines.leave(drafting(get, patch), patch, id_, stakes, payments)
-        for place, (_, name, _, _) in enumerate(stakes):
-            if name is not None:
-                payments.by = {**payments.by, name: payments.by.get(name, 0.0) + payments[place]}
+        payments.by = paid_by_name(stakes, payments)
         lesson = self._lesson(open_, y, nets, grosses) if self.teaches else None
         return id_, y, payments, loss, turnover, results, lesson
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from makewhole.decisions import Forecast
-from makewhole.insured.book import Id
+from makewhole.insured.book import Id, Stake
 
 # A forecaster's whole state is one dictionary with these keys:
 #   ("memory", line, part)  what a line's correction has learned; a part is None, or a group's name
@@ -105,6 +105,15 @@ class Payments(list[float]):
     """What each agent receives, in order of staking; `by` has the sum for everyone who gave a name."""
 
     by: Mapping[Id, float] = MappingProxyType({})  # replaced where somebody gave a name
+
+
+def paid_by_name(stakes: Sequence[Stake], payments: Payments) -> Mapping[Id, float]:
+    """What everyone who gave a name receives."""
+    named: dict[Id, float] = {}
+    for stake, paid in zip(stakes, payments, strict=True):
+        if stake.by is not None:
+            named[stake.by] = named.get(stake.by, 0.0) + paid
+    return named
 
 
 class Settlement(NamedTuple):

@@ -128,6 +128,7 @@ class Customer(NamedTuple):
 
 
 _NEW = Account()
+_new = tuple.__new__
 
 
 class LineBook:
@@ -148,7 +149,9 @@ class LineBook:
         self.top = 1.0 if terms.one_sided else 0.5
         # With this much left, a forecast cannot lose more than that at any price.
         self.room = terms.max_stake * count
+        self.margin = 1e-12 * self.room  # rounding must not pass a line
         self.least_scale = terms.max_stake
+        self.each, self.own_lines, self.scale = lines.each, lines.of, lines.scale
 
     def price(self, get: Get, levels: tuple[Name, ...]) -> float:
         """The least c (one-sided: ask) for a customer of these levels.
@@ -159,13 +162,15 @@ class LineBook:
         price = 0.0
         for name in levels:
             total, low, at_risk, _ = get(("line", name)) or _NEW
-            line = self.lines.line_of(name)
+            line = self.own_lines.get(name, self.each)
             left = line - total - low
-            scale = self.lines.scale or max(self.least_scale, line / _PART)
-            price = max(price, barrier_price(left, scale, False, self.top))
-            left -= at_risk + 1e-12 * self.room  # rounding must not pass it
+            scale = self.scale or max(self.least_scale, line / _PART)
+            asked = barrier_price(left, scale, False, self.top)
+            left -= at_risk + self.margin
             if left < self.room:
-                price = max(price, barrier_price(left, self.room, True, self.top))
+                asked = max(asked, barrier_price(left, self.room, True, self.top))
+            if asked > price:
+                price = asked
         return price
 
     def own(self, open_: OpenForecast, price: float) -> list[tuple[float, float]]:
@@ -183,7 +188,8 @@ class LineBook:
 
     def surcharges(self, open_: OpenForecast, amounts: tuple[float, ...], price: float) -> tuple[float, ...]:
         """What these amounts cost above the published price, on each line; empty if nothing."""
-        if price <= (open_.lines[0].mu if self.one_sided else open_.lines[0].c) and len(amounts) == 1:
+        mu, c, *_ = open_.lines[0]
+        if price <= (mu if self.one_sided else c) and len(amounts) == 1:
             return ()
         own = self.own(open_, price)
         extra = tuple(
@@ -192,39 +198,32 @@ class LineBook:
         )
         return extra if any(extra) else ()
 
-    def take(self, get: Get, patch: Patch, open_: OpenForecast, stake: Stake) -> None:
+    def take(
+        self, get: Get, patch: Patch, open_: OpenForecast, stake: Stake, *, checked: bool = True
+    ) -> None:
         """Count a stake in the lines of its levels; StakeRefused if one of them does not leave so much."""
-        for name, now, then in self.add(get, patch, open_, stake):
-            total, low, after, _ = patch["line", name]
-            line = self.lines.line_of(name)
-            if then > now and total + low + after > line:
-                left = max(0.0, line - total - low - after + then - now)
-                message = f"with this stake {name!r} could take {then - now:g} more; its line leaves {left:g}"
-                raise StakeRefused(message, part_of(stake.amounts, now, then, now + left))
-
-    def add(
-        self, get: Get, patch: Patch, open_: OpenForecast, stake: Stake
-    ) -> list[tuple[Name, float, float]]:
-        """Add a stake to the positions of its levels; returns what each could take before and can now."""
-        changes = []
         id_ = open_.forecast.id
-        surcharge = sum(stake.surcharges)
-        for name in stake.levels:
+        amounts, _, levels, surcharges = stake
+        surcharge = sum(surcharges) if surcharges else 0.0
+        for name in levels:
             key, place = ("line", name), ("position", id_, name)
-            account: Account = get(key) or _NEW
+            total, low, at_risk, count = get(key) or _NEW
             held: Position | None = get(place)
             if held is None:
-                sizes = tuple(map(abs, stake.amounts))
-                now, nets, grosses, extra = 0.0, stake.amounts, sizes, surcharge
+                now, nets, grosses, extra = 0.0, amounts, tuple(map(abs, amounts)), surcharge
+                count += 1
             else:
                 now, extra = held.at_risk, held.surcharge + surcharge
-                nets, grosses = add(held.nets, stake.amounts), add_sizes(held.grosses, stake.amounts)
+                nets, grosses = add(held.nets, amounts), add_sizes(held.grosses, amounts)
             then = worst_loss(open_.lines, nets, grosses, extra)
-            total, low, at_risk, count = account
-            patch[key] = Account(total, low, at_risk + (then - now), count + (held is None))
-            patch[place] = Position(nets, grosses, extra, then)
-            changes.append((name, now, then))
-        return changes
+            after = at_risk + (then - now)
+            line = self.own_lines.get(name, self.each)
+            if checked and then > now and total + low + after > line:
+                left = max(0.0, line - total - low - at_risk)
+                message = f"with this stake {name!r} could take {then - now:g} more; its line leaves {left:g}"
+                raise StakeRefused(message, part_of(amounts, now, then, now + left))
+            patch[key] = _new(Account, (total, low, after, count))
+            patch[place] = _new(Position, (nets, grosses, extra, then))
 
     def leave(
         self, get: Get, patch: Patch, id_: Id, stakes: Sequence[Stake], payments: Sequence[float]
@@ -253,7 +252,7 @@ def read_levels(by: Any) -> tuple[Name, ...]:
     """The names of who bets, the widest level first and herself last, from what the caller gave."""
     if by is None:
         return ()
-    if not isinstance(by, (tuple, list)):
+    if type(by) is str or not isinstance(by, (tuple, list)):
         return (read_name("by", by),)
     names = tuple(read_name("by", one) for one in by)
     if not 1 <= len(names) <= _MOST_LEVELS or len(set(names)) < len(names):

@@ -19,6 +19,7 @@ from makewhole.insured.changes import (
     Lesson,
     Patch,
     Payments,
+    paid_by_name,
 )
 from makewhole.insured.evidence import bet
 from makewhole.insured.lines import read_levels
@@ -127,12 +128,13 @@ class PlainBookkeeping(Bookkeeping):
             amounts = self.accepted(get, open_, stake)
             placed = _new(Stake, (amounts, None if by is None else read_levels(by)[-1], (), ()))
             net, gross, bets, stakes = net + amounts[0], gross + abs(amounts[0]), bets + 1, (*stakes, placed)
-        error, payments = y - mu, Payments()
+        error, payments, named = y - mu, Payments(), False
         for (b,), name, _, _ in stakes:
             paid = b * error - abs(b) * c
             payments.append(paid)
-            if name is not None:
-                payments.by = {**payments.by, name: payments.by.get(name, 0.0) + paid}
+            named = named or name is not None
+        if named:
+            payments.by = paid_by_name(stakes, payments)
         if gross:  # `balance`, written out
             expected, target, weight = net * error - gross * c, net / gross * error - origin, gross / cap
         else:

@@ -186,7 +186,7 @@ def _read_lines(
     state: dict[Key, Any] = {}
     for entry, blocks in entries:
         for stake in (*(stake for block in blocks for stake in block), *entry.stakes):
-            lines.add(state.get, state, entry, stake)
+            lines.take(state.get, state, entry, stake, checked=False)
     for key, value in plain.items():
         if key[0] == "line":
             name = read_name("line", key[1])
