@@ -110,9 +110,11 @@ def worst_loss(
 ) -> float:
     """The most that these bets can lose together; at least 0, as the forecast may be voided."""
     if len(lines) == 1:
-        mu, c, net, gross = lines[0].mu, lines[0].c, nets[0], grosses[0]
-        if_not = -net * mu - gross * c - surcharge
-        return max(0.0, if_not, if_not + net)
+        line, net = lines[0], nets[0]
+        worst = -net * line[0] - grosses[0] * line[1] - surcharge
+        if net > 0.0:
+            worst += net
+        return worst if worst > 0.0 else 0.0
     if_none = sum(-n * line.mu - g * line.c for line, n, g in zip(lines, nets, grosses, strict=True))
     if_none -= surcharge
     return max(0.0, *(if_none + gain for gain in nets))
