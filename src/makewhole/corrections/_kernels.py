@@ -215,6 +215,28 @@ def members_observe(
         book_loss(values, marks[k], values[0], 0.0, loss, rest)
 
 
+# Balance in groups that overlap: values = [η, a weight for all and one for each group]; marks as above.
+
+
+def balanced_propose(values: Any, marks: Any) -> Step:
+    """λ is the sum of the members' weights."""
+    at, size = marks[0], marks[1]
+    lam = 0.0
+    for k in range(at, at + size):
+        lam += values[marks[k]]
+    marks[0] = at + size if at + size < len(marks) else 2
+    return lam, at, False
+
+
+def balanced_observe(
+    values: Any, marks: Any, proposal: Step, target: float, weight: float, loss: float, rest: float
+) -> None:
+    """Every member's weight moves by η·w·(x − λ), with the λ that was proposed."""
+    step = values[0] * weight * (target - proposal[0])
+    for k in range(proposal[1], proposal[1] + marks[1]):
+        values[marks[k]] += step
+
+
 # --- cells: shared by swap regret and deterministic swap --------------------------------------------------
 # With K cells, values = [Σwx of each | Σw of each | best response of each | low, step, 1/step] and
 # marks = [the cell in which each best response lies | current cell | draws]. A cell "points" to that cell.
