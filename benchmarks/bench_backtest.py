@@ -15,6 +15,7 @@ from timing import Row, side_by_side
 ROWS = 5_000_000
 OPEN = 300  # forecasts open at once, where outcomes come late
 FEW = 20_000  # rows for the plain loop
+GROUPS = 1_000
 
 
 def rows() -> list[Row]:
@@ -53,7 +54,30 @@ def rows() -> list[Row]:
     return [
         *found,
         Row("backtest, slowest of these", slowest, "20 million rows a second", 50.0, "ns/row", 1.0),
+        *group_rows(log, cap),
         *late_rows(log, cap),
+    ]
+
+
+def group_rows(log: pl.DataFrame, cap: float) -> list[Row]:
+    """Many groups, each with a correction of its own, against the same rows as one group."""
+    log = log.with_columns(group=np.random.default_rng(2).integers(0, GROUPS, ROWS))
+    texts = log.with_columns(pl.col("group").cast(pl.String))
+    correction, own = mw.StandardRegret(), mw.Balance()
+    for one in (log, texts):
+        mw.backtest(one[:10], group="group", correction=correction)  # compile first
+    mw.backtest(log[:10], group="group", correction=own)
+    whole, grouped, named, balanced = side_by_side(
+        lambda: mw.backtest(log, correction=correction, max_stake=cap),
+        lambda: mw.backtest(log, group="group", correction=correction, max_stake=cap),
+        lambda: mw.backtest(texts, group="group", correction=correction, max_stake=cap),
+        lambda: mw.backtest(log, group="group", correction=own, max_stake=cap),
+    )
+    nano, peer, name = 1e9 / ROWS, "the same without groups", f"backtest, {GROUPS:,} groups"
+    return [
+        Row(name, grouped * nano, peer, whole * nano, "ns/row", 5.0),
+        Row(f"{name}, named by text", named * nano, peer, whole * nano, "ns/row"),
+        Row(f"{name}, Balance", balanced * nano, "one StandardRegret", whole * nano, "ns/row"),
     ]
 
 

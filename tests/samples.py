@@ -125,13 +125,14 @@ def insured(kind: str) -> mw.InsuredForecaster:
         "classes": lambda: mw.InsuredForecaster(None, mw.StandardRegret(), max_stake=1, classes=3),
         "grouped": lambda: mw.InsuredForecaster(None, mw.Grouped(over), **sound),
         "overlapping": lambda: mw.InsuredForecaster(None, mw.OverlappingReserve(0.1), **sound),
+        "balance": lambda: mw.InsuredForecaster(None, mw.Balance(0.1), max_stake=1),
         "own": lambda: mw.InsuredForecaster(None, Own(), max_stake=1),
     }[kind]()
 
 
 KINDS = [
     *("default", "swap", "deterministic", "reserve", "one-sided", "over", "capped", "classes", "grouped"),
-    *("overlapping", "own"),
+    *("overlapping", "balance", "own"),
 ]
 
 

@@ -19,6 +19,7 @@ CORRECTIONS: list[Callable[[], Any]] = [
         for settings in kind.variants.values()
     ),
     mw.OverlappingReserve,
+    mw.Balance,
 ]
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from makewhole.backtesting.result import BacktestResult
     from makewhole.bets import delay_quote, hedge, loss_bounds, must_accept, payment, premium
     from makewhole.corrections import (
+        Balance,
         Barrier,
         Certificate,
         Correction,
@@ -49,6 +50,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AuditReport",
     "BacktestResult",
+    "Balance",
     "Barrier",
     "Bet",
     "CapitalReport",
@@ -109,6 +111,7 @@ __all__ = [
 _HOMES = {
     "AuditReport": "auditing.report",
     "BacktestResult": "backtesting.result",
+    "Balance": "corrections",
     "Barrier": "corrections",
     "Bet": "insured.changes",
     "CapitalReport": "backtesting.capital",

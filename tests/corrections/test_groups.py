@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import makewhole as mw
+from makewhole.backtesting.log import CHUNK
 from makewhole.corrections import _kernels
 from makewhole.corrections._kernels import HELPERS, Rules, balance, members_observe, members_propose, publish
 from makewhole.jit import jit
@@ -298,6 +299,36 @@ def test_overlapping_backtests_are_the_forecasters_bit_for_bit(over: Any) -> Non
     f = mw.InsuredForecaster(None, reserve, mode="sound", max_stake=1.0)
     # names are registered in another order: the books are compared by name below
     check_same(result, f, log, lambda row: [f"carrier={row.carrier}", f"month={row.month}"], state=False)
+
+
+@pytest.mark.parametrize(
+    ("make", "mode"),
+    [
+        (lambda: mw.Reserve(0.05), "exact"),
+        (mw.StandardRegret, "sound"),
+        (lambda: mw.SwapRegret(7, seed=1), "exact"),
+        (lambda: mw.Reserve(0.1, over=mw.DeterministicSwap(9)), "sound"),
+    ],
+    ids=["reserve", "standard", "swap", "over"],
+)
+def test_a_group_among_many_is_replayed_as_it_would_be_alone(make: Any, mode: Any) -> None:
+    """Also if its rows lie in several of the blocks that the loop takes at a time."""
+    draw, rows = np.random.default_rng(3), 2 * CHUNK + 100
+    log = pd.DataFrame({"mu": draw.uniform(size=rows), "y": draw.integers(0, 2, rows)})
+    log["stake"] = draw.uniform(-1, 1, rows)
+    log["g"] = np.where(draw.random(rows) < 0.3, 5, draw.integers(0, 40, rows))
+    options: Any = dict(correction=make(), mode=mode, max_stake=1.0, trace=True)
+    result = mw.backtest(log, group="g", **options)
+    learned: Any = result.correction
+    assert result.trace is not None
+    for group in (5, 17):
+        alone = mw.backtest(log[log["g"] == group], **options)
+        assert alone.trace is not None
+        for name in ("mu", "c", "lam", "payment"):
+            assert result.trace[name][log["g"] == group].tolist() == alone.trace[name].tolist()
+        assert learned.of_group(group) == alone.correction
+        assert result.groups[group].rounds == alone.rounds
+    assert result.total_loss == pytest.approx(float(np.sum(result.trace["payment"])), abs=1e-9)
 
 
 def check_same(result: Any, f: mw.InsuredForecaster, log: Any, groups: Any, *, state: bool = True) -> None:

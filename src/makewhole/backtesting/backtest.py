@@ -86,8 +86,8 @@ def backtest(
         at the first of them. By default every row is a forecast.
     group
         The column of groups. Each group has its own copy of the correction, as in `Grouped`. With an
-        `OverlappingReserve` it may be a list of columns, and a row belongs to one group of each. Rows
-        without a group are left out and counted.
+        `OverlappingReserve` or a `Balance` it may be a list of columns, and a row belongs to one group of
+        each. Rows without a group are left out and counted.
     time
         The column that says when each forecast was made, or with `event` each stake: numbers, dates or
         datetimes. The log is replayed in this order, rows of the same time in their own order. By default the
@@ -338,5 +338,10 @@ def _check_groups(correction: BookCorrection, columns: list[str]) -> None:
         raise ValueError(f"group must name a column, because {correction!r} is for groups; got None")
     if correction.apart and len(columns) > 1:
         raise ValueError(
-            f"group must be one column, or the correction an OverlappingReserve(...); got {columns!r}"
+            f"group must be one column, or the correction an OverlappingReserve(...) or a Balance(...); got "
+            f"{columns!r}"
+        )
+    if correction.most_groups is not None and len(columns) > correction.most_groups:
+        raise ValueError(
+            f"group must be at most {correction.most_groups} columns with {correction!r}; got {columns!r}"
         )

@@ -12,6 +12,7 @@ import numpy as np
 
 from makewhole.arguments import Floats
 from makewhole.backtesting.clock import Clock
+from makewhole.backtesting.numbering import number_groups
 from makewhole.corrections.certificate import WIDEST
 from makewhole.corrections.names import read_name
 from makewhole.jit import call, jit
@@ -100,7 +101,8 @@ class Log:
         self._widest = (-WIDEST, WIDEST)
         self.groups, self.group_names = list(groups), list[Any]()
         self._codes = {name: self._numbered(name) for name in self.groups}
-        # Larger with groups, because every group in a chunk costs a call.
+        self._with_gaps = [name for name, codes in self._codes.items() if np.isnan(codes.min())]
+        # Larger with groups, because after every chunk the sums of all groups are added up.
         self._chunk_rows = CHUNK * 16 if groups else CHUNK
         self.rounds = self.rows
         in_order = clock is None or (
@@ -162,16 +164,7 @@ class Log:
         """Return a group column as indices into `group_names`; NaN where the group is missing."""
         prefix = f"{self.names[name]}=" if len(self.groups) > 1 else ""
         known = {group: float(k) for k, group in enumerate(self.group_names)}
-        series, codes = self.frame[name], np.full(self.rows, np.nan)
-        for row, (value, gap) in enumerate(zip(series.to_list(), series.is_null().to_list(), strict=True)):
-            if gap or value != value:  # NaN
-                continue
-            if (
-                isinstance(value, float) and value.is_integer()
-            ):  # pandas turns integers with a missing one into floats
-                value = int(value)
-            label = value if type(value) in (int, str) and not prefix else f"{prefix}{value}"
-            codes[row] = known.setdefault(label, float(len(known)))
+        codes = number_groups(self.frame[name], known, prefix)
         self.group_names = list(known)
         return codes
 
@@ -225,7 +218,8 @@ class Log:
     def _chunk(self, start: int, stop: int, cap: float) -> Chunk:
         place: Any = slice(start, stop) if self.order is None else self.order[start:stop]
         columns = [self._numbers(name, place) for name in (*self._numeric, *self.groups)]
-        fine = self.event is None and self._all_fine(columns)
+        named = dict(zip((*self._numeric, *self.groups), columns, strict=True))
+        fine = self.event is None and self._all_fine([named[n] for n in (*self._numeric, *self._with_gaps)])
         if self.order is None and not fine and any(np.isnan(column.min()) for column in columns):
             keep = ~np.logical_or.reduce([np.isnan(column) for column in columns])
             self.missing += int(np.count_nonzero(~keep))

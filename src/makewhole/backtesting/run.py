@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from makewhole.arguments import Floats
-from makewhole.backtesting.log import CHUNK, Chunk, Columns, Log
+from makewhole.backtesting.log import CHUNK, Chunk, Log
 from makewhole.backtesting.path import Path, Point
-from makewhole.backtesting.player import Player
+from makewhole.backtesting.player import GroupPlayer, Player
 from makewhole.backtesting.result import BacktestResult, Curve, GroupResult
 from makewhole.corrections import BookCorrection, Certificate
-from makewhole.corrections._kernels import Rules, add_exactly
+from makewhole.corrections._kernels import Rules
 from makewhole.insured.book import Exposure, no_exposure
 
 
@@ -77,9 +77,11 @@ class Run:
     ) -> None:
         self.correction, self.cap, self.rules, self.log = correction, cap, rules, log
         names = tuple(log.group_names)
-        self.apart, self.overlapping = correction.apart, bool(names) and not correction.apart
+        self.overlapping = bool(names) and not correction.apart
         self.places = correction.begin(names)
-        self.players = [Player(one) for one in correction.split(names)]
+        corrections = correction.split(names)
+        self.apart = correction.apart and bool(corrections)  # where every row lacks its group, none has begun
+        self.players: list[Any] = [GroupPlayer(corrections)] if self.apart else list(map(Player, corrections))
         # The loss, what rounding cut off from it, the sum of c, how many c < 0, the loss at the model's odds.
         self.totals = np.zeros(5)
         self.traced = trace or bool(names)
@@ -93,8 +95,10 @@ class Run:
             self.out = Out(*(np.empty(size) for _ in Out._fields))
         out = Out(*(column[: size if k < 3 or self.traced else 0] for k, column in enumerate(self.out)))
         if self.apart:
-            self._step_apart(chunk, out)
-        else:
+            codes = np.ascontiguousarray(chunk.groups[:, 0])
+            settings = (self.rules, self.cap, self.totals, out)
+            self.sums.by_group += self.players[0].replay(codes, chunk.columns, *settings)[:, :4].T
+        elif self.players:
             if self.overlapping:
                 self._turn_to_members(chunk.groups)
             self.players[0].replay(chunk.columns, self.rules, self.cap, self.totals, out)
@@ -107,31 +111,11 @@ class Run:
         sums = self.sums
         sums.rounds += len(gross)
         sums.turnover += float(gross.sum())
-        for codes in [] if chunk.groups is None else chunk.groups.T:
+        for codes in [] if chunk.groups is None or self.apart else chunk.groups.T:
             for row, what in enumerate((np.ones(len(gross)), gross, out.loss, out.c)):
                 sums.by_group[row] += np.bincount(codes, what, minlength=sums.by_group.shape[1])
         if sums.trace is not None:
             self._keep(sums.trace, chunk, out)
-
-    def _step_apart(self, chunk: Chunk, out: Out) -> None:
-        """Replay each group's forecasts through its own correction, then restore the order."""
-        codes = chunk.groups[:, 0]
-        order = np.argsort(codes, kind="stable")
-        columns = Columns(*(column[order] for column in chunk.columns))
-        done = Out(*(np.empty(len(order)) for _ in out))
-        before = self.totals[:1].copy()
-        ends = np.flatnonzero(np.diff(codes[order], append=-1)) + 1
-        for start, stop in zip([0, *ends], ends, strict=False):
-            player, part = self.players[codes[order[start]]], slice(start, stop)
-            there = Out(*(column[part] for column in done))
-            own = np.zeros(5)
-            player.replay(Columns(*(c[part] for c in columns)), self.rules, self.cap, own, there)
-            self.totals[2:] += own[2:]
-            for loss in own[:2].tolist():
-                self.totals[:2] = add_exactly(float(self.totals[0]), float(self.totals[1]), loss)
-        for column, sorted_ in zip(out, done, strict=True):
-            column[order] = sorted_
-        out.total[:] = np.cumsum(np.concatenate([before, out.loss]))[1:]
 
     def _turn_to_members(self, groups: Any) -> None:
         """Set the weights that the next forecasts add up: the one for all, and those of their groups."""

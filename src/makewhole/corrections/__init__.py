@@ -5,6 +5,7 @@
 
 from typing import Any
 
+from makewhole.corrections.balance import Balance
 from makewhole.corrections.barrier import Barrier
 from makewhole.corrections.base import BookCorrection, Correction, Proposal, for_book
 from makewhole.corrections.certificate import Certificate, Terms
@@ -18,6 +19,7 @@ from makewhole.corrections.standard import StandardRegret
 from makewhole.corrections.swap import SwapRegret
 
 __all__ = [
+    "Balance",
     "Barrier",
     "BookCorrection",
     "Certificate",
@@ -48,7 +50,7 @@ REGISTRY: tuple[type[Any], ...] = (
     Reserve,
 )
 # The corrections for groups, and those that cannot be made without a capital.
-FOR_GROUPS: tuple[type[Any], ...] = (Grouped, OverlappingReserve)
+FOR_GROUPS: tuple[type[Any], ...] = (Grouped, OverlappingReserve, Balance)
 FOR_CAPITAL: tuple[type[Any], ...] = (Barrier,)
 
 _OURS = {kind.__name__: kind for kind in (*REGISTRY, *FOR_GROUPS, *FOR_CAPITAL)}

@@ -215,6 +215,28 @@ def members_observe(
         book_loss(values, marks[k], values[0], 0.0, loss, rest)
 
 
+# Balance in groups that overlap: values = [η, a weight for all and one for each group]; marks as above.
+
+
+def balanced_propose(values: Any, marks: Any) -> Step:
+    """λ is the sum of the members' weights."""
+    at, size = marks[0], marks[1]
+    lam = 0.0
+    for k in range(at, at + size):
+        lam += values[marks[k]]
+    marks[0] = at + size if at + size < len(marks) else 2
+    return lam, at, False
+
+
+def balanced_observe(
+    values: Any, marks: Any, proposal: Step, target: float, weight: float, loss: float, rest: float
+) -> None:
+    """Every member's weight moves by η·w·(x − λ), with the λ that was proposed."""
+    step = values[0] * weight * (target - proposal[0])
+    for k in range(proposal[1], proposal[1] + marks[1]):
+        values[marks[k]] += step
+
+
 # --- cells: shared by swap regret and deterministic swap --------------------------------------------------
 # With K cells, values = [Σwx of each | Σw of each | best response of each | low, step, 1/step] and
 # marks = [the cell in which each best response lies | current cell | draws]. A cell "points" to that cell.
@@ -430,6 +452,82 @@ def make_replay(
     return replay
 
 
+def make_group_replay(
+    propose: Callable[..., Any],
+    observe: Callable[..., None],
+    inner_propose: Callable[..., Any],
+    inner_observe: Callable[..., None],
+    composed: bool,
+) -> Callable[..., None]:
+    """Return the loop of Algorithm 1 over columns where each group has a correction of its own.
+
+    `memory` has the memories of all groups, a row each; `codes` says whose forecast it is. Of as many rows at
+    a time as `following` has entries, all of one group are replayed, then all of the next. For that they are
+    linked: first[group], which is −1 between calls, is its next row, and following[row] the one after it.
+    sums[group] = [forecasts, gross stakes, losses, c, the loss and what rounding cut off from it, how many
+    c < 0, the loss at the model's odds].
+    """
+
+    def replay(memory: Any, codes: Any, links: Any, columns: Any, settings: Any, sums: Any, out: Any) -> None:
+        all_values, all_marks, all_inner_values, all_inner_marks = memory
+        mu_hat, c_hat, outcome, net, gross = columns
+        (first, following), (rules, max_stake) = links, settings
+        c_out, lam_out, _, mu_out, loss_out = out
+        for begin in range(0, len(mu_hat), len(following)):
+            end = min(begin + len(following), len(mu_hat))
+            for t in range(end - 1, begin - 1, -1):
+                following[t - begin] = first[codes[t]]
+                first[codes[t]] = t
+            for start in range(begin, end):
+                group = codes[start]
+                if first[group] != start:
+                    continue  # its turn has been
+                values, marks = all_values[group], all_marks[group]
+                inner_values, inner_marks = all_inner_values[group], all_inner_marks[group]
+                count, staked, lost, c_sum = sums[group, 0], sums[group, 1], sums[group, 2], sums[group, 3]
+                total, low, negative, fair = sums[group, 4], sums[group, 5], sums[group, 6], sums[group, 7]
+                t = start
+                while t >= 0:
+                    inner, proposal = inner_propose(inner_values, inner_marks), propose(values, marks)
+                    width = refine(c_hat[t], inner[0]) if composed else c_hat[t]
+                    mu, c, origin = publish(mu_hat[t], width, proposal[0], rules, 0.0)
+                    loss, target, weight = balance(mu, c, origin, outcome[t], net[t], gross[t], max_stake)
+                    c_out[t], lam_out[t], mu_out[t], loss_out[t] = c, proposal[0], mu, loss
+                    sum_ = total + loss  # as in `make_replay`
+                    back = sum_ - total
+                    low += (total - (sum_ - back)) + (loss - back)
+                    total = sum_
+                    count, staked, lost, c_sum = count + 1.0, staked + gross[t], lost + loss, c_sum + c
+                    negative += 1.0 if c < 0.0 else 0.0
+                    fair += net[t] * (outcome[t] - mu_hat[t])
+                    if weight > 0.0:
+                        observe(values, marks, proposal, target, weight, loss, 0.0)
+                        own = target + origin - c_hat[t]
+                        inner_observe(inner_values, inner_marks, inner, own, weight, loss, 0.0)
+                    t = following[t - begin]
+                first[group] = -1
+                sums[group, 0], sums[group, 1], sums[group, 2], sums[group, 3] = count, staked, lost, c_sum
+                sums[group, 4], sums[group, 5], sums[group, 6], sums[group, 7] = total, low, negative, fair
+
+    return replay
+
+
+def add_groups(totals: Any, sums: Any, losses: Any, running: Any) -> None:
+    """Add the groups' sums to the totals, and write the sum of the losses so far, row by row."""
+    total = totals[0]
+    for t in range(len(losses)):
+        total += losses[t]
+        running[t] = total
+    for group in range(len(sums)):
+        if sums[group, 0] > 0.0:
+            lost, low = add_exactly(sums[group, 4], sums[group, 5], 0.0)
+            totals[0], totals[1] = add_exactly(totals[0], totals[1], lost)
+            totals[0], totals[1] = add_exactly(totals[0], totals[1], low)
+            totals[2] += sums[group, 3]
+            totals[3] += sums[group, 6]
+            totals[4] += sums[group, 7]
+
+
 # The functions that the steps call: pass them to `jit` together with a step.
 HELPERS = (
     publish,
@@ -458,3 +556,21 @@ def compiled_replay(
     inner_propose, inner_observe = inner or (none_propose, none_observe)
     replay = make_replay(propose, observe, inner_propose, inner_observe, composed=inner is not None)
     return jit(replay, *HELPERS, propose, observe, inner_propose, inner_observe)
+
+
+@functools.cache
+def compiled_group_replay(
+    propose: Callable[..., Any],
+    observe: Callable[..., None],
+    inner: tuple[Callable[..., Any], Callable[..., None]] | None = None,
+) -> Callable[..., None]:
+    """Return the compiled loop for groups that have corrections of their own."""
+    inner_propose, inner_observe = inner or (none_propose, none_observe)
+    replay = make_group_replay(propose, observe, inner_propose, inner_observe, composed=inner is not None)
+    return jit(replay, *HELPERS, propose, observe, inner_propose, inner_observe)
+
+
+@functools.cache
+def compiled_add_groups() -> Callable[..., None]:
+    """Return `add_groups`, compiled."""
+    return jit(add_groups, add_exactly)

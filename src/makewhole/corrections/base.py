@@ -95,6 +95,8 @@ class BookCorrection:
     grouped: bool = False  # whether forecasts must name their groups
     apart: bool = False  # whether each group has a correction of its own
     all_groups: tuple[Name, ...] | None = None  # the names of all groups, if they are known
+    most_groups: int | None = None  # the most groups that a forecast may belong to; None: any number
+    unguarded: bool = False  # whether c must be ĉ + λ for everybody: no capital, no lines
     over: BookCorrection | None = None  # another correction, which changes ĉ first
     rate: float | None = None  # the size of its steps, if it has one
     capital: float | None = None  # what it may lose, if it was made for a capital
@@ -186,7 +188,7 @@ class BookCorrection:
     def check_groups(self, groups: tuple[Name, ...]) -> tuple[Name, ...]:
         """Return the groups of a forecast; a TypeError if this correction is not for groups."""
         raise TypeError(
-            f"groups need a grouped correction, Grouped(...) or OverlappingReserve(...); got {groups!r}"
+            f"groups need a grouped correction: Grouped, OverlappingReserve or Balance; got {groups!r}"
         )
 
     def of_group(self, group: Name) -> BookCorrection:

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from makewhole import arguments
 from makewhole.corrections import _kernels
-from makewhole.corrections.base import (
-    BookCorrection,
-    Kernels,
-    Memory,
-    Part,
-    Proposal,
-    Stepped,
-    check_lesson,
-    steps_as_registered,
-)
+from makewhole.corrections.base import BookCorrection, Memory, Part, Stepped
 from makewhole.corrections.certificate import Terms
-from makewhole.corrections.names import Name, read_names
+from makewhole.corrections.members import Members
+from makewhole.corrections.names import read_names
 from makewhole.corrections.reserve import over_state, read_over, read_over_state, read_rate
 
 # A group's sum of losses: the weight at its start, the losses since, and what rounding cut off from them.
 Sum = tuple[float, float, float]
-_NOTHING: Sum = (0.0, 0.0, 0.0)
 
 
-class OverlappingReserve(BookCorrection):
+class OverlappingReserve(Members):
     """A `Reserve` for groups that overlap: what is lost in each group, and in total, is at most M/(2η).
 
     A forecast may belong to any number of groups: `f.forecast(mu=0.3, groups=["AA", "JFK"])`. There is one
@@ -58,41 +48,21 @@ class OverlappingReserve(BookCorrection):
     """
 
     settings = ("rate", "over")
-    integrates = True
     rate: float
-    grouped = True
 
     _propose = staticmethod(_kernels.members_propose)
     _observe = staticmethod(_kernels.members_observe)
+    _nothing: ClassVar = (0.0, 0.0, 0.0)
 
     def __init__(self, rate: float = 0.01, over: Stepped | None = None) -> None:
         self.rate = read_rate(rate)
         self.over = read_over(over)
         self._scale = self.rate  # η/M; by itself it reckons with a cap of 1
-        self._sums: dict[Part, Sum] = {None: _NOTHING}
+        self._parts = {None: self._nothing}
 
     @property
-    def kernels(self) -> Kernels | None:
-        """Its two steps, to be compiled; None for a subclass that overrides them."""
-        return Kernels(self._propose, self._observe) if steps_as_registered(self) else None
-
-    def propose(self) -> Proposal:
-        """Return the λ for a forecast without groups: the weight for all."""
-        return self.proposed(self.gather([self._sums[None]]))[0]
-
-    def observe(self, proposal: Proposal, target: float, weight: float) -> None:
-        """Learn an outcome of a forecast without groups."""
-        check_lesson(target, weight)
-        self.check(proposal)
-        if weight:
-            loss = weight * (target - proposal.lam) * (self.rate / self._scale)
-            memory = self.learned(self.gather([self._sums[None]]), proposal, target, weight, loss, 0.0)
-            self._sums[None] = self.scatter(memory)[0]
-
-    def check(self, proposal: Proposal) -> None:
-        """Raise a ValueError if the proposal cannot have come from this correction."""
-        if proposal[1] != 2 or proposal[2]:
-            raise ValueError(f"proposal must come from this correction; got {proposal!r}")
+    def _cap(self) -> float:  # type: ignore[override]  # it depends on the terms
+        return self.rate / self._scale
 
     # --- what it certifies --------------------------------------------------------------------------------
 
@@ -114,32 +84,8 @@ class OverlappingReserve(BookCorrection):
             raise ValueError(f"rate must be at most 0.5 in sound mode; got {self.rate!r}")
         twin, old, new = copy.deepcopy(self), self._scale, self.rate / terms.max_stake
         if new != old:  # losses in other units: every sum starts from the weight it has led to
-            sums = {name: (start + old * total, 0.0, 0.0) for name, (start, total, _) in self._sums.items()}
-            vars(twin).update(_sums=sums, _scale=new)
-        return twin
-
-    # --- groups and memory: a weight for all forecasts, and one for each group ---------------------------
-
-    def check_groups(self, groups: tuple[Name, ...]) -> tuple[Name, ...]:
-        """Return the groups of a forecast; any names are accepted."""
-        return groups
-
-    def parts(self, groups: tuple[Name, ...]) -> tuple[Part, ...]:
-        """Return the parts of the memory that a forecast uses: for all, and for each of its groups."""
-        return (None, *groups)
-
-    def memories(self) -> dict[Part, Memory]:
-        """Return the sums of losses of which the weights are made up."""
-        return dict(self._sums)
-
-    def blank(self) -> Memory:
-        """Return the sum of a new group: nothing lost, with weight 0."""
-        return _NOTHING
-
-    def with_memories(self, memories: Mapping[Part, Memory]) -> Self:
-        """Return a copy with these sums."""
-        twin = copy.copy(self)
-        vars(twin).update(_sums=dict(memories), over=copy.deepcopy(self.over))
+            sums = {name: (start + old * total, 0.0, 0.0) for name, (start, total, _) in self._parts.items()}
+            vars(twin).update(_parts=sums, _scale=new)
         return twin
 
     def with_over(self, over: BookCorrection | None) -> Self:
@@ -148,38 +94,6 @@ class OverlappingReserve(BookCorrection):
         vars(twin).update(over=over)
         return twin
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self.with_memories(self._sums)
-
-    def gather(self, memories: list[Memory]) -> Memory:
-        """Return the two lists that the kernels take.
-
-        The first has η/M and the sums, three numbers each; the second has the position and the number of the
-        weights to add up, and their places in the first list.
-        """
-        numbers = [number for memory in memories for number in memory]
-        return [self._scale, *numbers], [2, len(memories), *range(1, 1 + len(numbers), 3)]
-
-    def scatter(self, memory: Memory) -> list[Memory]:
-        """Return the sums."""
-        return _threes(memory[0])
-
-    def proposed(self, memory: Memory) -> tuple[Proposal, Memory]:
-        """Return the next proposal, and the memory, which does not change."""
-        return tuple.__new__(Proposal, self._propose(memory[0], memory[1])), memory
-
-    def learned(
-        self, memory: Memory, proposal: Proposal, target: float, weight: float, loss: float, rest: float
-    ) -> Memory:
-        """Return the memory after an outcome."""
-        values = memory[0][:]
-        self._observe(values, memory[1], proposal, target, weight, loss, rest)
-        return values, memory[1]
-
-    def part_state(self, part: Part, memory: Memory) -> Any:
-        """Return a sum as plain data."""
-        return list(memory)
-
     def read_part(self, part: Part, state: Any) -> Memory:
         """Return a sum; a ValueError if its weight is below 0. In a file before version 4, a weight alone."""
         return _read_sum(state, self._scale)
@@ -187,8 +101,8 @@ class OverlappingReserve(BookCorrection):
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other) or not isinstance(other, OverlappingReserve):
             return False
-        own = (self.rate, self._scale, self._sums, self.over)
-        return own == (other.rate, other._scale, other._sums, other.over)
+        own = (self.rate, self._scale, self._parts, self.over)
+        return own == (other.rate, other._scale, other._parts, other.over)
 
     __hash__ = None  # type: ignore[assignment]  # it changes as it learns
 
@@ -198,8 +112,8 @@ class OverlappingReserve(BookCorrection):
 
     def state(self) -> dict[str, Any]:
         """Return the rate, η/M, the groups' names, the sums (the one for all first), and `over`."""
-        names = [name for name in self._sums if name is not None]
-        sums = [list(self._sums[name]) for name in (None, *names)]
+        names = [name for name in self._parts if name is not None]
+        sums = [list(self._parts[name]) for name in (None, *names)]
         known = {"rate": self.rate, "scale": self._scale, "over": over_state(self.over)}
         return known | {"names": names, "sums": sums}
 
@@ -213,31 +127,8 @@ class OverlappingReserve(BookCorrection):
         if len(sums) != len(names) + 1:
             raise ValueError(f"sums must be one for all and one for each of {len(names)} names; got {sums!r}")
         read = [_read_sum(one, made._scale) for one in sums]
-        made._sums = dict(zip((None, *names), read, strict=True))
+        made._parts = dict(zip((None, *names), read, strict=True))
         return made
-
-    # --- compiled -----------------------------------------------------------------------------------------
-
-    def begin(self, groups: tuple[Name, ...]) -> Any:
-        """Add these groups, and return the place of each one's weight in the compiled loop's list."""
-        for name in groups:
-            self._sums.setdefault(name, _NOTHING)
-        places = {name: 1 + 3 * place for place, name in enumerate(self._sums)}
-        return np.array([places[name] for name in groups], dtype=np.int64)
-
-    def arrays(self) -> tuple[Any, Any]:
-        """Return the memory as arrays, for the compiled loop: η/M, the sum for all, the groups'."""
-        values, _ = self.gather(list(self._sums.values()))
-        return np.array(values), np.array([2, 1, 1], dtype=np.int64)
-
-    def adopt(self, arrays: tuple[Any, Any]) -> None:
-        """Take over the sums after the compiled loop."""
-        self._sums = dict(zip(self._sums, _threes(arrays[0].tolist()), strict=True))
-
-
-def _threes(values: list[float]) -> list[Memory]:
-    """Return the sums in the kernels' list: three numbers each, after the first one."""
-    return list(zip(values[1::3], values[2::3], values[3::3], strict=True))
 
 
 def _read_sum(state: Any, scale: float) -> Sum:

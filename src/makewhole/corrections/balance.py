@@ -1,0 +1,158 @@
+"""Balance: in every group, however groups overlap, the bets balance from both sides."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any, ClassVar, Self
+
+from makewhole import arguments
+from makewhole.corrections import _kernels
+from makewhole.corrections.base import Memory, Part
+from makewhole.corrections.certificate import Terms
+from makewhole.corrections.members import Members
+from makewhole.corrections.names import read_names
+from makewhole.corrections.reserve import read_rate
+
+# The largest weight in a file: far beyond it, steps would be lost in rounding.
+_FARTHEST = 1e12
+
+
+class Balance(Members):
+    """Balance the bets on every group from both sides: on average nothing is lost in any, and nothing won.
+
+    For exact mode. A forecast may belong to several groups: `f.forecast(mu=0.3, groups=["AA", "JFK"])`. There
+    is a weight for each group and one for all forecasts; λ is the sum of the weights of a forecast's groups
+    and the one for all. After a settlement each of these weights moves by η·w·(x − λ): the rate, times the
+    gross stake divided by the cap, times the distance from the λ that was published to the one that would
+    have balanced the forecast. A forecast with k groups counts k + 1 members.
+
+    If η·(k + 1) is at most 1 for every forecast, and each outcome comes before the next forecast, then what
+    is lost or won in any group, and in all, is at most M·X·√(W/η). M is the cap, X = 1 + c₊ (the largest |x|,
+    where ĉ lies in [0, c₊]), W the sum of the weights w of all forecasts. So a group's mean loss tends to 0
+    if it does not become ever rarer. Suppose outcomes come late, and at most Δ forecasts are published while
+    one is open. Then the same holds if η·(k + 1)·(1 + 2Δ) is at most 1 (docs/theory.md has the proofs). The
+    largest rate that is allowed has the smallest bound; with a smaller one c varies less.
+
+    Limits: this is no constant, so nothing is certified; `OverlappingReserve` has a constant bound on what
+    each group can lose, in sound mode, but not on what it can win. c may be negative. It takes no capital and
+    no lines: where c is raised above ĉ + λ, bets do not balance. With classes c is at least 0, so only what a
+    group can *lose* on each class has the bound.
+
+    Parameters
+    ----------
+    rate
+        η, above 0 and at most ½.
+    most_groups
+        The most groups that a forecast may belong to, at least 1; a forecast with more raises a ValueError.
+        η·(most_groups + 1) must be at most 1. By default as many as that allows: 99 at rate 0.01.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> f = mw.InsuredForecaster(None, mw.Balance(0.1, most_groups=2), max_stake=1)
+    >>> chance = {("AA", "JFK"): 0.7, ("AA", "BOS"): 0.4, ("UA", "JFK"): 0.6, ("UA", "BOS"): 0.3}
+    >>> for t in range(4000):  # forecasts are wrong by group, and somebody stakes 1 on every one
+    ...     groups = list(chance)[t % 4]
+    ...     q = f.forecast(mu=0.5, groups=groups)
+    ...     payments = f.settle(q, t // 4 % 10 < 10 * chance[groups], stake=1.0)
+    >>> max(abs(s.mean_loss) for s in f.statement().groups.values()) < 0.003
+    True
+    >>> print(f.statement().certificate)
+    no bound: what groups that overlap can lose is proven to grow at most like the root of what was staked
+    """
+
+    settings = ("rate", "most_groups")
+    rate: float
+    most_groups: int
+    unguarded = True
+    why_no_bound = (
+        "what groups that overlap can lose is proven to grow at most like the root of what was staked"
+    )
+    mean_theorem = "balance in every group"
+
+    _propose = staticmethod(_kernels.balanced_propose)
+    _observe = staticmethod(_kernels.balanced_observe)
+    _nothing: ClassVar = (0.0,)
+
+    def __init__(self, rate: float = 0.01, most_groups: int | None = None) -> None:
+        self.rate = read_rate(rate)
+        if self.rate > 0.5:
+            raise ValueError(f"rate must be at most 0.5, so that a forecast can have a group; got {rate!r}")
+        most = int(1.0 / self.rate) - 1
+        if most_groups is not None:
+            most = arguments.whole("most_groups", most_groups, least=1)
+            if self.rate * (most + 1) > 1.0:
+                raise ValueError(
+                    f"rate must be at most 1/(most_groups + 1), {1.0 / (most + 1):g}; got {self.rate!r} with "
+                    f"most_groups={most}"
+                )
+        self.most_groups = most
+        self._scale = self.rate
+        self._parts = {None: self._nothing}
+
+    # --- what it promises ---------------------------------------------------------------------------------
+
+    def mean_bound(self, rounds: int, terms: Terms) -> float | None:
+        """Return M·X/√(η·T), if weights begin at 0; a group's own is this, divided by its share of forecasts.
+
+        This is in exact mode or one-sided, with outcomes that come before the next forecast, or no later than
+        its rate allows.
+        """
+        reach = 1.0 + max(terms.c_range[1], -terms.c_range[0])
+        return terms.max_stake * reach / math.sqrt(self.rate * rounds)
+
+    def in_mode(self, terms: Terms) -> Self:
+        """Return a copy for exact mode, or one-sided; a ValueError for sound mode.
+
+        One-sided, μ is clipped to [0, 1], and the bound holds all the same. In sound mode c is raised to 0,
+        so that the forecaster can win for ever: bets do not balance.
+        """
+        if terms.sound and not terms.one_sided:
+            raise ValueError(
+                "Balance needs mode='exact', or one_sided=True; in sound mode OverlappingReserve(rate) "
+                "limits what every group can lose"
+            )
+        return copy.deepcopy(self)
+
+    # --- memory: a weight for all forecasts, and one for each group ---------------------------------------
+
+    def read_part(self, part: Part, state: Any) -> Memory:
+        """Return a weight, in a list of its own; a ValueError if no book can have it."""
+        return _read_weight(state)
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other) or not isinstance(other, Balance):
+            return False
+        own = (self.rate, self.most_groups, self._parts)
+        return own == (other.rate, other.most_groups, other._parts)
+
+    __hash__ = None  # type: ignore[assignment]  # it changes as it learns
+
+    def __repr__(self) -> str:
+        return f"Balance(rate={self.rate!r}, most_groups={self.most_groups!r})"
+
+    def state(self) -> dict[str, Any]:
+        """Return the settings, the groups' names, and the weights (the one for all first), as plain data."""
+        names = [name for name in self._parts if name is not None]
+        weights = [list(self._parts[name]) for name in (None, *names)]
+        return {"rate": self.rate, "most_groups": self.most_groups, "names": names, "weights": weights}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """Return a correction with the state that `state()` returned."""
+        made = cls(state["rate"], state["most_groups"])
+        names, weights = read_names("names", state["names"]), state["weights"]
+        if len(weights) != len(names) + 1:
+            raise ValueError(
+                f"weights must be one for all and one for each of {len(names)} names; got {weights!r}"
+            )
+        made._parts = dict(zip((None, *names), map(_read_weight, weights), strict=True))
+        return made
+
+
+def _read_weight(state: Any) -> tuple[float]:
+    """Return a weight from plain data, a list of one number; a ValueError for anything else."""
+    if not isinstance(state, list) or len(state) != 1:
+        raise ValueError(f"weight must be a list of one number; got {state!r}")
+    return (arguments.within("weight", state[0], -_FARTHEST, _FARTHEST),)

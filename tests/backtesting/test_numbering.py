@@ -1,0 +1,81 @@
+"""Groups are numbered as they first occur, the same by the fast ways as one by one."""
+
+import datetime
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from makewhole.backtesting import numbering
+from makewhole.backtesting.numbering import number_groups
+
+VALUES: Any = {
+    "whole": st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1),
+    "yes or no": st.booleans(),
+    "numbers": st.sampled_from([0.0, -0.0, 1.0, -2.0, 2.5, float("nan"), float("inf"), 1e300]),
+    "whole floats": st.integers(-5, 5).map(float),
+    "text": st.text(max_size=2),
+    "dates": st.dates(datetime.date(2026, 1, 1), datetime.date(2026, 1, 4)),
+}
+TYPES: Any = {"whole": pl.Int64, "yes or no": pl.Boolean, "text": pl.String, "dates": pl.Date}
+WAYS: Any = {
+    "polars": lambda column: column,
+    "pandas": lambda column: column.to_pandas(),
+    "pandas, objects": lambda column: column.to_pandas().astype(object),
+    "pandas, shuffled": lambda column: column.to_pandas().sort_index(ascending=False),
+    "arrow": lambda column: pa.chunked_array([column.to_arrow()]),
+    "categories": lambda column: column.cast(pl.Categorical) if column.dtype == pl.String else column,
+}
+
+
+def check(native: Any, prefix: str) -> None:
+    series = nw.from_native(native, series_only=True)
+    fast, slow = {"before": 0.0, "a": 1.0}, {"before": 0.0, "a": 1.0}
+    codes = number_groups(series, fast, prefix)
+    expected = numbering._one_by_one(series, slow, prefix)  # the slow, obvious version
+    assert list(fast.items()) == list(slow.items())
+    assert list(map(type, fast)) == list(map(type, slow))
+    np.testing.assert_array_equal(codes, expected)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", VALUES)
+@given(data=st.data(), prefix=st.sampled_from(["", "column="]))
+def test_the_fast_ways_number_as_one_by_one(kind: str, way: str, data: Any, prefix: str) -> None:
+    values = data.draw(st.lists(VALUES[kind] | st.none(), max_size=12))
+    check(WAYS[way](pl.Series("g", values, dtype=TYPES.get(kind, pl.Float64))), prefix)
+
+
+@pytest.mark.parametrize(
+    "native",
+    [
+        pl.Series([2**64 - 1, 2**63, 5, None], dtype=pl.UInt64),
+        pl.Series([7, 300, 7], dtype=pl.Int128),
+        pl.Series(["b", None, "a"], dtype=pl.Enum(["a", "b"])),
+        pd.Series([1, True, "1", 1.0, None, 2.5, 1], dtype=object),
+        pd.Series([3, None, 1, 3], dtype="Int64"),
+        pd.Series([True, None, False], dtype="boolean"),
+        pd.Series(["x", None, "y"], dtype="category"),
+    ],
+    ids=["large", "128 bits", "enum", "mixed", "nullable", "nullable yes or no", "pandas categories"],
+)
+@pytest.mark.parametrize("prefix", ["", "column="])
+def test_so_do_columns_of_rarer_kinds(native: Any, prefix: str) -> None:
+    check(native, prefix)
+
+
+def test_whole_numbers_and_text_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numbering, "_one_by_one", None)
+    for column in (
+        pl.Series([3, None, 3]),
+        pl.Series(["b", "a", "b"]),
+        pd.Series(["b", "a"]),
+        pd.Series([1.0]),
+    ):
+        number_groups(nw.from_native(column, series_only=True), {}, "")
