@@ -155,9 +155,43 @@ def test_a_compiled_backtest_is_the_forecaster_to_the_bit(shape: Any) -> None:
     assert result.total_loss == f.statement().total_loss
 
 
+def test_a_new_book_starts_with_the_whole_capital() -> None:
+    """What it has won elsewhere must not be lost on top of the capital, nor what it has lost be missed."""
+    won = mw.InsuredForecaster(None, mw.Barrier(20), max_stake=1, lines=None)
+    for _ in range(500):
+        won.settle(won.forecast(mu=0.5), 0, stake=1.0)
+    (rule,) = won.corrections
+    assert rule.left > 200
+    log = pd.DataFrame({"mu": [0.5] * 500, "y": [1] * 500, "stake": [1.0] * 500})
+    result = mw.backtest(log, correction=rule)
+    assert 19 < result.total_loss <= 20
+    for f in (
+        mw.InsuredForecaster(None, rule, max_stake=1, capital=5000, lines=None),
+        mw.InsuredForecaster(None, mw.Grouped(rule), max_stake=1),
+    ):
+        for _ in range(500):
+            f.settle(f.forecast(mu=0.5, groups="a" if f.corrections[0].grouped else None), 1, stake=1.0)
+        assert f.mode == "sound"
+        assert 19 < f.statement().total_loss <= 20 == f.statement().certificate.bound
+
+
+def test_a_straight_price_needs_a_cap_of_capital_for_every_class(tmp_path: Any) -> None:
+    with pytest.raises(ValueError, match="at least max_stake for every class, 3, with shape='linear'; got 2"):
+        mw.InsuredForecaster(None, mw.Barrier(2, "linear"), max_stake=1, classes=3)
+    f = mw.InsuredForecaster(None, mw.Barrier(3, "linear"), max_stake=1, classes=3)
+    f.save(tmp_path / "book")
+    assert mw.InsuredForecaster.load(tmp_path / "book").certificate() == f.certificate()
+
+
+def test_groups_that_come_and_go_have_the_capital_as_their_bound() -> None:
+    f = mw.InsuredForecaster(None, mw.Grouped(mw.Reserve(0.01)), capital=200, max_stake=1)
+    assert f.certificate().bound == 200
+
+
 def test_with_classes_the_lines_share_the_capital_and_a_file_keeps_it(tmp_path: Any) -> None:
     f = mw.InsuredForecaster(None, mw.Barrier(9.0, scale=4.0), max_stake=1, classes=3)
-    assert [rule.capital for rule in f.corrections] == [3.0, 3.0, 3.0]
+    assert [rule.left for rule in f.corrections] == [3.0, 3.0, 3.0]
+    assert f.statement().certificate.bound == 9.0
     f.settle(f.forecast(mu=[0.2, 0.3, 0.5]), 0, stake=[1.0, 0.0, -1.0])
     f.save(tmp_path / "book")
     g = mw.InsuredForecaster.load(tmp_path / "book")
@@ -176,7 +210,7 @@ def test_with_classes_the_lines_share_the_capital_and_a_file_keeps_it(tmp_path: 
         ),
         (lambda: mw.Barrier(5, "guard", scale=2.0), "scale must be None with shape='guard'; got 2.0"),
         (lambda: mw.Barrier(5, spread=0.7), "spread must"),
-        (lambda: mw.Barrier(5).in_mode(Terms(1.0)), "must be in sound mode, or one-sided"),
+        (lambda: mw.Barrier(5).in_mode(Terms(1.0)), "must be in sound mode"),
         (
             lambda: mw.Barrier(5).in_mode(Terms(1.0, (-0.1, 0.0), sound=True)),
             "c_range must not begin below 0",

@@ -168,6 +168,45 @@ def test_a_dearer_price_than_hers_is_refused_and_said() -> None:
         f.stake("UA-1", 0.1, price=0.01)  # without a name, the common price
 
 
+def test_a_price_may_be_negative_and_of_the_class_that_is_staked_on() -> None:
+    f = mw.InsuredForecaster(max_stake=1)
+    for _ in range(50):
+        f.settle(f.forecast(mu=0.5), 0, stake=1.0)
+    q = f.forecast(mu=0.5)
+    assert q.c < 0
+    f.stake(q, 1.0, price=float(q.c))
+    g = mw.InsuredForecaster(None, mw.NoCorrection(), mode="sound", max_stake=1, classes=3)
+    q = g.forecast(mu=[0.2, 0.3, 0.5], c_hat=[0.04, 0.04, 0.42])
+    g.stake(q, [1.0, 0.0, 0.0], price=0.1)
+    with pytest.raises(mw.PriceRefused, match=r"the price is 0.42 now, above price=0.1"):
+        g.stake(q, [0.0, 0.0, 1.0], price=0.1)
+
+
+def test_stakes_that_fit_but_for_rounding_are_saved_and_loaded(tmp_path: Any) -> None:
+    f = mw.InsuredForecaster(max_stake=1, capital=50)
+    q = f.forecast(mu=0.5)
+    for part in (0.04, 0.67, 0.05, 0.01, 0.23):
+        f.stake(q, part)
+    f.save(tmp_path / "book")
+    assert state(mw.InsuredForecaster.load(tmp_path / "book")) == state(f)
+
+
+def test_a_state_beyond_a_line_or_the_capital_is_refused() -> None:
+    f = book("sound")
+    f.settle(f.forecast(mu=0.5), 1, stake=1.0, by="one")
+    for key, change, message in (
+        (["line", "one"], {"total": 9.0}, "line must"),
+        (["totals", None], {"total": 7.0, "rounds": 9}, "total and at_risk must"),
+        (["conceded"], {"total": 99.0}, "conceded must"),
+    ):
+        plain = f.to_state()
+        for item in plain["items"]:
+            if item[0] == key:
+                item[1] |= change
+        with pytest.raises(ValueError, match=message):
+            mw.InsuredForecaster.from_state(plain)
+
+
 def test_a_stale_quote_takes_no_more_than_the_line() -> None:
     """Fifty open forecasts, all staked at last: without the check at the stake they took up to two lines."""
     f = mw.InsuredForecaster(max_stake=1, capital=100, lines=mw.Lines(each=5.0))
@@ -225,7 +264,7 @@ def test_undone_is_as_if_it_had_never_been() -> None:
         (
             lambda: mw.InsuredForecaster(max_stake=1, lines=mw.Lines(each=1)),
             ValueError,
-            "sound mode, or one-sided",
+            "must be in sound mode",
         ),
         (lambda: mw.InsuredForecaster(max_stake=1, capital=9, lines=3), TypeError, "makewhole.Lines"),  # type: ignore[arg-type]  # that is the point
         (

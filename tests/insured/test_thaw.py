@@ -113,6 +113,38 @@ def test_what_is_open_at_once_is_thawed_once_each_and_not_below_zero() -> None:
         assert f.peek(mu=0.5).c >= 0
 
 
+def test_a_trifle_does_not_keep_the_thaw_away() -> None:
+    f = mw.InsuredForecaster(max_stake=1, capital=150)
+    attacked(f, 400)
+    for t in range(3000):
+        f.settle(f.forecast(mu=0.5), t % 2, stake=1e-300)
+    assert f.peek(mu=0.5).c <= 0.05
+
+
+def test_the_correction_below_a_reserve_thaws_too() -> None:
+    over = mw.Reserve(0.01, over=mw.DeterministicSwap(50))
+    f = mw.InsuredForecaster(None, over, mode="sound", max_stake=1, thaw=mw.Thaw(budget=50))
+    attacked(f, 3)
+    assert f.peek(mu=0.5).c > 0.4
+    idle(f, 3000)
+    assert f.peek(mu=0.5).c < 0.1
+    assert f.statement().certificate.bound == 100
+
+
+def test_at_its_spread_nothing_is_conceded() -> None:
+    f = mw.InsuredForecaster(None, mw.Barrier(100, spread=0.05), max_stake=1, thaw=mw.Thaw(budget=50))
+    idle(f, 100)
+    assert f.statement().conceded == 0
+
+
+def test_a_cap_on_exposure_leaves_what_a_thaw_has_conceded() -> None:
+    f = mw.InsuredForecaster(max_stake=1, capital=100, max_exposure=1.0)
+    for _ in range(10):
+        attacked(f, 100)
+        idle(f, 100)
+    assert f.statement().total_loss > 60  # not stuck at the barrier's own half
+
+
 def test_many_at_once_are_as_one_by_one() -> None:
     one, many = (mw.InsuredForecaster(max_stake=1) for _ in range(2))
     for f in (one, many):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from makewhole import frames
@@ -28,10 +29,11 @@ from makewhole.corrections._kernels import Rules
 from makewhole.corrections.certificate import read_terms
 from makewhole.corrections.names import Name
 from makewhole.insured.book import Exposure
-from makewhole.insured.certificates import GroupBounds, base_bound, certify, certify_groups
+from makewhole.insured.bookkeeping import HARDLY
+from makewhole.insured.certificates import GroupBounds, base_bound, certify, certify_groups, guarded, thawed
 from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.insured.lines import Lines
-from makewhole.insured.settings import Default, Mode
+from makewhole.insured.settings import Default, Mode, choose_mode
 from makewhole.insured.thaw import Thaw
 
 
@@ -162,18 +164,15 @@ def backtest(
         raise TypeError(f"customers must be makewhole.agents.Customers(...); got {customers!r}")
     if mode not in (None, "exact", "sound"):
         raise ValueError(f"mode must be 'exact' or 'sound'; got {mode!r}")
-    if capital is None and correction is not None:
-        capital = for_book(correction).capital
-    if mode is None:
-        mode = "exact" if capital is None else "sound"
     given = {"c_hat": c_hat, "event": event, "time": time, "known": known, "by": by}
     names, groups, classes = _names(mu, outcome, stake, given, customers, group)
     columns = frames.read_columns(frame, {k: v for k, v in names.items() if v is not None})
     log = _log(columns, names, bool(one_sided), list(groups), classes, graded=bool(graded))
-    terms = _terms(log, max_stake, c_range, customers, sound=mode == "sound", one_sided=bool(one_sided))
     chosen: Any = correction
     if groups and (chosen is None or not for_book(chosen).grouped):
         chosen = Grouped(StandardRegret(rate=0.1) if chosen is None else chosen)
+    mode, _ = choose_mode(None if chosen is None else for_book(chosen), mode, capital, thaw)
+    terms = _terms(log, max_stake, c_range, customers, sound=mode == "sound", one_sided=bool(one_sided))
     limits: Any = {"capital": capital, "max_exposure": max_exposure, "classes": classes}
     own: Any = {"mode": mode, "max_stake": terms.max_stake, "one_sided": one_sided, "graded": graded}
     f = InsuredForecaster(None, chosen, c_range=terms.c_range, lines=lines, thaw=thaw, **own, **limits)
@@ -181,16 +180,22 @@ def backtest(
     _check_groups(rule, list(groups.values()))
     rule = copy.deepcopy(rule.in_mode(terms).begun())
     late = known is not None or customers is not None
-    guarded = f.capital is not None and (late or not _keeps_to(rule, terms, f.capital))
-    warmed = f.thaw is not None and (customers is not None or log.any_unstaked())
+    limited = f.capital is not None and (late or not _keeps_to(rule, terms, f.capital))
+    warmed = f.thaw is not None and (customers is not None or log.any_unstaked(HARDLY * terms.max_stake))
     named = by is not None and f.lines is not None
-    if classes or guarded or warmed or named or max_exposure is not None or (late and _is_hard(rule)):
+    if classes or limited or warmed or named or max_exposure is not None or (late and _is_hard(rule)):
         return LiveRun(log, f, trace=trace, customers=customers, progress=progress).run()
     if rule.over is not None and all(one.kernels is None for one in rule.split(tuple(log.group_names))):
         raise TypeError(
             f"a Reserve with over=... must not override propose or observe in a backtest; got {rule!r}"
         )
-    return _replay(log, rule, terms, customers if late else None, late=late, trace=trace, progress=progress)
+    run = _replay(log, rule, terms, customers if late else None, late=late, trace=trace, progress=progress)
+    certificate = run.certificate
+    if f.thaw is not None and certificate is not None:
+        certificate = thawed(certificate, f.thaw, run.rounds)
+    if f.capital is not None and certificate is not None:
+        certificate = guarded(certificate, f.capital)
+    return replace(run, certificate=certificate, capital=f.capital)
 
 
 def _replay(
@@ -224,7 +229,8 @@ def _replay(
 def _keeps_to(rule: BookCorrection, terms: Terms, capital: float) -> bool:
     """Whether the correction keeps to a capital by itself, if each outcome comes before the next forecast."""
     bound = base_bound([rule], terms)
-    return bound is not None and bound <= capital * (1.0 + 1e-12) and not rule.grouped
+    kept = bound is not None and bound <= capital * (1.0 + 1e-12)
+    return kept and rule.gentler(terms) and not rule.grouped
 
 
 def _is_hard(rule: BookCorrection) -> bool:

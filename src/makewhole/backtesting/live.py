@@ -160,7 +160,8 @@ class LiveRun:
         if question.customer is not None:
             y, sided = float(question.outcome), forecast.one_sided
             self.wanted += abs(would_stake(*question.customer, question.mu, 0.0, y, sided))
-            mu, c = float(forecast.mu), float(forecast.c)
+            seen = forecast if bet.by is None else self.forecaster.quote(forecast, by=bet.by)
+            mu, c = float(seen.mu), float(seen.c)
             bet = bet._replace(stake=would_stake(*question.customer, mu, c, y, sided))
         try:
             self.forecaster.stake(forecast, bet.stake, by=bet.by)

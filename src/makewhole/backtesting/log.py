@@ -137,9 +137,9 @@ class Log:
             raise ValueError(f"event={self.names['event']!r} must not have missing values; got {gaps}")
         return values
 
-    def any_unstaked(self) -> bool:
-        """Whether nothing was staked in some row."""
-        return bool((self.frame["stake"] == 0).any()) if self.names.get("stake") else False
+    def any_unstaked(self, least: float) -> bool:
+        """Whether less than this was staked in some row."""
+        return bool((self.frame["stake"].abs() < least).any()) if self.names.get("stake") else False
 
     @functools.cache  # noqa: B019 - a log lives as long as its backtest
     def bettors(self) -> list[Any] | None:
@@ -147,8 +147,12 @@ class Log:
         column = self.names.get("by")
         if column is None:
             return None
-        names = self.frame["by"].to_list()
-        return [None if _is_missing(name) else read_name(f"by={column!r}", name) for name in names]
+        series = self.frame["by"]
+        gaps = series.is_null().to_list()
+        return [
+            None if gap or _is_missing(name) else read_name(f"by={column!r}", _whole(name))
+            for name, gap in zip(series.to_list(), gaps, strict=True)
+        ]
 
     def enlarge_chunks(self, rows: int) -> None:
         """Let the next chunks have about so many rows, if that is more than they have and not too many."""
@@ -388,6 +392,11 @@ def _is_boolean(series: Any) -> bool:
     import narwhals as nw
 
     return bool(series.dtype == nw.Boolean)
+
+
+def _whole(name: Any) -> Any:
+    """A whole number as such: pandas makes floats of numbers if some are missing."""
+    return int(name) if isinstance(name, float) and name.is_integer() else name
 
 
 def _is_missing(name: Any) -> bool:

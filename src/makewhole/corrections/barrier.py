@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any, ClassVar, Literal, Self
 
@@ -45,8 +44,8 @@ class Barrier(Stepped):
         customers is as likely to lose as to win, and ends at the barrier sooner or later.
     keep_gains
         True: gains raise L, above the capital too; the *total* loss is at most the capital. False: L is at
-        most the capital; the loss over *every* stretch of time is at most the capital, but customers then pay
-        for the noise.
+        most the capital. If each outcome comes before the next forecast, the loss over *every* stretch of
+        time is then at most the capital, but customers pay for the noise.
 
     Examples
     --------
@@ -92,15 +91,16 @@ class Barrier(Stepped):
         self.spread = arguments.within("spread", spread, 0.0, 0.5)
         self._values, self._marks = self._begin(max_stake=1.0, top=0.5, lost=[0.0, 0.0, 0.0]), []
 
-    def _begin(self, max_stake: float, top: float, lost: list[float]) -> list[float]:
-        """Return what the kernels keep; `lost` is the sum of losses in its three parts."""
-        scale = self.scale or max(max_stake, self.capital / _PART)
+    def _begin(self, max_stake: float, top: float, lost: list[float], lines: int = 1) -> list[float]:
+        """Return what the kernels keep for one of so many lines; `lost` is what was lost, in three parts."""
+        capital = self.capital / lines
+        scale = max(max_stake, capital / _PART if self.scale is None else self.scale / lines)
         if self.shape == "linear":
-            scale = self.capital
+            scale = capital
         elif self.shape == "guard":
             scale = max_stake
         straight, floor = float(self.shape != "exponential"), -math.inf if self.keep_gains else 0.0
-        return [self.capital, scale, straight, top, self.spread, max_stake, floor, *lost]
+        return [capital, scale, straight, top, self.spread, max_stake, floor, *lost]
 
     @property
     def _cap(self) -> float:  # type: ignore[override]  # it depends on the terms
@@ -114,8 +114,8 @@ class Barrier(Stepped):
     # --- what it certifies --------------------------------------------------------------------------------
 
     def line_bound(self, terms: Terms) -> float | None:
-        """Return the capital."""
-        return self.capital
+        """Return the capital, or a line's share of it."""
+        return self.capital / terms.lines
 
     def theorem(self, terms: Terms) -> str:
         """Return the name of the theorem."""
@@ -126,28 +126,28 @@ class Barrier(Stepped):
     def in_mode(self, terms: Terms) -> Self:
         """Return a copy for these terms; a ValueError where no price keeps the loss within the capital."""
         if not (terms.sound or terms.one_sided):
-            raise ValueError("a Barrier must be in sound mode, or one-sided; got mode='exact'")
+            raise ValueError("a Barrier must be in sound mode (mode='sound'), or one-sided")
         if terms.c_range[0] < 0:
             raise ValueError(f"c_range must not begin below 0 with a Barrier; got {terms.c_range}")
-        if self.shape == "linear" and self.capital < terms.max_stake:
+        least = terms.max_stake * terms.lines
+        if self.shape == "linear" and self.capital < least:
+            each = "max_stake" if terms.lines == 1 else "max_stake for every class"
             raise ValueError(
-                f"capital must be at least max_stake, {terms.max_stake:g}, with shape='linear'; "
-                f"got {self.capital:g}"
+                f"capital must be at least {each}, {least:g}, with shape='linear'; got {self.capital:g}"
             )
         if self.scale is not None and self.scale < terms.max_stake:
             raise ValueError(f"scale must be at least max_stake, {terms.max_stake:g}; got {self.scale:g}")
-        values = self._begin(terms.max_stake, 1.0 if terms.one_sided else 0.5, self._values[7:])
+        top = 1.0 if terms.one_sided else 0.5
+        values = self._begin(terms.max_stake, top, self._values[7:], terms.lines)
         return self.with_memories({None: (values, self._marks)})
 
-    def among(self, lines: int) -> Self:
-        """Return a copy for one of so many lines, which share the capital."""
-        if lines == 1:
-            return self
-        twin = copy.deepcopy(self)
-        scale = None if self.scale is None else max(self.scale / lines, self._cap)
-        vars(twin).update(capital=self.capital / lines, scale=scale)
-        lost = [part / lines for part in self._values[7:]]
-        return twin.with_memories({None: (twin._begin(self._cap, self._values[3], lost), self._marks)})  # noqa: SLF001 - of the same class
+    def begun(self) -> Self:
+        """Return a copy for new books, which start with the whole capital."""
+        return self.with_memories({None: ([*self._values[:7], 0.0, 0.0, 0.0], self._marks)})
+
+    def gentler(self, terms: Terms) -> bool:
+        """Whether its price is above that of the solvency guard, however little is left."""
+        return bool(self._values[1] > terms.max_stake * (1.0 + 1e-9))
 
     def read_part(self, part: Part, state: Any) -> Memory:
         """Return the memory for which `part_state` returned `state`, with the settings of these terms."""

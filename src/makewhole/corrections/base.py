@@ -100,6 +100,8 @@ class BookCorrection:
     over: BookCorrection | None = None  # another correction, which changes ĉ first
     rate: float | None = None  # the size of its steps, if it has one
     capital: float | None = None  # what it may lose, if it was made for a capital
+    for_capital_each: bool = False  # whether each of its groups was made for a capital
+    spread: float = 0.0  # λ is at least this, if that is above 0
     why_no_bound: str = "no bound is known for this correction"
     settings: ClassVar[tuple[str, ...]] = ()  # attributes that cannot be assigned
 
@@ -128,9 +130,9 @@ class BookCorrection:
         """Return a copy for new books, which start with what it has learned elsewhere."""
         return self
 
-    def among(self, lines: int) -> BookCorrection:
-        """Return a copy for one of so many lines, which share its capital if it has one."""
-        return self
+    def gentler(self, terms: Terms) -> bool:
+        """Whether its price is above that of the solvency guard, however little is left of its capital."""
+        return False
 
     def covers(self, c_range: tuple[float, float]) -> bool:
         """Whether its range contains every target that can occur if ĉ lies in `c_range`."""

@@ -13,25 +13,27 @@ class Terms(NamedTuple):
 
     `max_stake` is the cap M on the gross stake of one forecast, `c_range` the range of the base's ĉ, `sound`
     whether [μ − c, μ + c] always lies inside [0, 1], `one_sided` whether only stakes >= 0 are accepted.
+    `lines` is 1, or with classes their number: each is a binary bet, and a capital is for all of them.
     """
 
     max_stake: float
     c_range: tuple[float, float] = (0.0, 0.0)
     sound: bool = False
     one_sided: bool = False
+    lines: int = 1
 
 
 # |ĉ| is at most this; far beyond it, what is learned would be lost in rounding.
 WIDEST = 100.0
 
 
-def read_terms(max_stake: Any, c_range: Any, *, sound: bool, one_sided: bool) -> Terms:
+def read_terms(max_stake: Any, c_range: Any, *, sound: bool, one_sided: bool, lines: int = 1) -> Terms:
     """Return the terms of a forecaster or a backtest; a ValueError for numbers that neither can have."""
     cap = arguments.within("max_stake", max_stake, 1e-100, 1e100)
     low, high = arguments.interval("c_range", c_range)
     for end in (low, high):
         arguments.within("c_range", end, -WIDEST, WIDEST)
-    return Terms(cap, (low, high), sound, one_sided)
+    return Terms(cap, (low, high), sound, one_sided, lines)
 
 
 @dataclass(frozen=True, slots=True)

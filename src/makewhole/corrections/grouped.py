@@ -95,6 +95,16 @@ class Grouped(BookCorrection):
         return self.groups
 
     @property
+    def for_capital_each(self) -> bool:  # type: ignore[override]  # as its correction does
+        """Whether every group's correction was made for a capital."""
+        return self.correction.capital is not None
+
+    @property
+    def spread(self) -> float:  # type: ignore[override]  # as its correction does
+        """The least λ of every group, if that is above 0."""
+        return self.correction.spread
+
+    @property
     def rate(self) -> float | None:  # type: ignore[override]  # as its correction does
         """The size of every group's steps."""
         return self.correction.rate

@@ -188,6 +188,10 @@ class Reserve(Stepped):
             return self.with_memories(self.memories())
         return self.with_memories({None: (self._starting(max(self._lam, floor), scale, floor), self._marks)})
 
+    def gentler(self, terms: Terms) -> bool:
+        """Whether its price is above that of the solvency guard, however little is left of its capital."""
+        return self.rate < 0.5 * (1.0 - 1e-9)
+
     def begun(self) -> Self:
         """Return a copy for new books, which start with the λ that it has learned elsewhere."""
         return self._starting_at(self._lam)

@@ -48,6 +48,7 @@ from makewhole.insured.changes import (
     Patch,
     Payments,
     drafting,
+    keys_of,
     paid_by_name,
 )
 from makewhole.insured.evidence import bet
@@ -56,6 +57,8 @@ from makewhole.insured.refusals import ConservationError, ForecastOpen, PriceRef
 from makewhole.insured.thaw import Conceded, Thaw
 from makewhole.insured.totals import Standing, Totals, exact_sum
 
+# Less than this part of the cap is hardly a stake: it would keep a thaw away at no cost.
+HARDLY = 0.01
 # The sum of fewer stakes than this is off by less than a billionth of it.
 _FEW = 1_000_000
 
@@ -154,7 +157,10 @@ class Bookkeeping:
             made = certify(self.answering(scope), self.terms, exposure, self.max_exposure)
         if self.thaw is not None:
             made = thawed(made, self.thaw, get(TOTALS).rounds)
-        return made if self.capital is None or group is not None else guarded(made, self.capital)
+        if self.capital is None or group is not None:
+            return made
+        growing = self.apart and self.one.all_groups is None  # with every group that begins
+        return guarded(made, self.capital, growing=growing)
 
     # --- the steps ----------------------------------------------------------------------------------------
 
@@ -293,13 +299,13 @@ class Bookkeeping:
         """
         levels = read_levels(by)
         amounts = self.accepted(get, open_, stake)
-        own = 0.0
+        own = -math.inf
         surcharges: tuple[float, ...] = ()
         if self.lines is not None and levels:
             own = self.lines.price(get, levels)
             surcharges = self.lines.surcharges(open_, amounts, own)
         if price is not None:
-            self._check_price(open_, own, price)
+            self._check_price(open_, amounts, own, price)
         name = levels[-1] if levels else None
         placed = tuple.__new__(Stake, (amounts, name, levels if self.lines else (), surcharges))
         if self.max_exposure is not None:
@@ -319,9 +325,11 @@ class Bookkeeping:
             return [(line.mu, line.c) for line in open_.lines]
         return self.lines.own(open_, self.lines.price(get, levels))
 
-    def _check_price(self, open_: OpenForecast, own: float, most: Any) -> None:
+    def _check_price(self, open_: OpenForecast, amounts: tuple[float, ...], own: float, most: Any) -> None:
+        """Refuse a stake that costs more than she would pay, on any class that she stakes on."""
         limit = arguments.scalar("price", most)
-        asked = max(own, *(line.mu if self.one_sided else line.c for line in open_.lines))
+        published = [line.mu if self.one_sided else line.c for line in open_.lines]
+        asked = max((max(own, p) for p, b in zip(published, amounts, strict=True) if b), default=limit)
         if asked > limit:
             raise PriceRefused(f"the price is {asked:g} now, above price={limit:g}", asked)
 
@@ -343,11 +351,11 @@ class Bookkeeping:
         after = self.place(get, patch, open_, stake, by, price)
         more_risk = after.at_risk - open_.at_risk
         serial = self.serial = self.serial + 1
-        for key in _keys("standing", open_.groups):
+        for key in keys_of("standing", open_.groups):
             count, at_risk, following, _ = get(key)
             patch[key] = tuple.__new__(Standing, (count, at_risk + more_risk, following, serial))
         if self.capped:
-            for key in _keys("exposure", open_.groups):
+            for key in keys_of("exposure", open_.groups):
                 patch[key] = get(key).restaked(open_, after)
         id_, place = open_.forecast.id, open_.bets
         patch["open", id_] = after
@@ -378,9 +386,9 @@ class Bookkeeping:
         negative = self.classes is None and open_.lines[0].c < 0  # refused for classes
         if turnover:
             self._learn(get, patch, open_, results)
-        elif self.thaw is not None:
-            self.warm(get, patch, open_, self.thaw)
-        for key in _keys("totals", open_.groups):
+        if self.thaw is not None and turnover < HARDLY * self.max_stake:
+            self.warm(drafting(get, patch), patch, open_, self.thaw)
+        for key in keys_of("totals", open_.groups):
             totals: Totals = get(key)
             money = None
             if self.classes is None and not self.one_sided and totals.money is not None:
@@ -458,13 +466,23 @@ class Bookkeeping:
             keys, memory = self.recall(get, k, open_.groups)
             proposal, moved = rule.proposed(memory)
             lam = proposal.lam
-            if lam <= thaw.above or left <= 0.0:
+            if rule.over is not None:
+                self._warm_below(get, patch, rule, ("over", k, keys[0][2]), thaw)
+            if lam <= max(thaw.above, rule.spread) or left <= 0.0:
                 continue
             weight = min(1.0, left / (self.max_stake * lam))
             cost = self.max_stake * weight * lam
             self.remember(patch, rule, keys, rule.learned(moved, proposal, 0.0, weight, -cost, 0.0))
             conceded, left = conceded + cost, left - cost
         patch[CONCEDED] = Conceded(conceded)
+
+    def _warm_below(self, get: Get, patch: Patch, rule: BookCorrection, key: Key, thaw: Thaw) -> None:
+        """Lower the λ of the correction that a reserve is over; the reserve's bound does not depend on it."""
+        over: Any = rule.over
+        proposal, moved = over.proposed(self.recall_over(get, rule, key))
+        if proposal.lam > thaw.above:
+            cost = self.max_stake * proposal.lam
+            patch[key] = over.learned(moved, proposal, 0.0, 1.0, -cost, 0.0)
 
     def frozen(self, get: Get) -> bool:
         """Whether a forecast that nobody stakes on would change anything, because of a thaw."""
@@ -479,17 +497,17 @@ class Bookkeeping:
         id_: Any = open_.forecast.id
         if self.lines is not None:
             self.lines.leave(get, patch, id_, self.stakes_on(get, open_), ())
-        for key in _keys("totals", open_.groups):
+        for key in keys_of("totals", open_.groups):
             patch[key] = get(key).with_void()
         self._leave(get, patch, open_, ())
 
     def _leave(self, get: Get, patch: Patch, open_: OpenForecast, losses: tuple[LineResult, ...]) -> None:
         """Take a forecast and its stakes out of the book; `losses` are given where exposure is capped."""
         serial = self.serial = self.serial + 1
-        for key in _keys("standing", open_.groups):
+        for key in keys_of("standing", open_.groups):
             patch[key] = get(key)._replace(revision=serial).left(open_.at_risk)
         if self.counted:
-            for key in _keys("exposure", open_.groups):
+            for key in keys_of("exposure", open_.groups):
                 patch[key] = get(key).left(open_, losses, patch["standing", key[1]].open)
         id_ = open_.forecast.id
         patch["open", id_] = None
@@ -527,7 +545,11 @@ class Bookkeeping:
         scopes = []
         for name in (None, *open_.groups):
             bounds = [rule.line_bound(self.terms) for rule in self.answering(name)]
-            known = [bound + most for bound in bounds if bound is not None]
+            # A binary book may lose more by what a thaw has conceded; with classes it is not known on which.
+            more = most
+            if self.thaw is not None and self.classes is None:
+                more += get(CONCEDED).total
+            known = [bound + more for bound in bounds if bound is not None]
             bounded = len(known) == len(bounds) and not (self.apart and name is None)
             scopes.append(
                 Scope(get(("exposure", name)) or self.nothing_open, tuple(known) if bounded else None)
@@ -573,11 +595,3 @@ class Bookkeeping:
         """
         sizes = [] if open_ is None else [abs(stake.amounts[k]) for stake in self.stakes_on(get, open_)]
         return math.fsum((*sizes, abs(b), -self.max_stake)) > 2.0**-50 * self.max_stake
-
-
-_EVERYONES = {"totals": [TOTALS], "exposure": [EXPOSURE], "standing": [STANDING]}
-
-
-def _keys(kind: str, groups: tuple[Name, ...]) -> list[Key]:
-    """The keys of everyone's and of every group's."""
-    return _EVERYONES[kind] + [(kind, name) for name in groups] if groups else _EVERYONES[kind]

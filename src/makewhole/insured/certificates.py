@@ -106,8 +106,10 @@ def thawed(certificate: Certificate, thaw: Thaw, rounds: int) -> Certificate:
     )
 
 
-def guarded(certificate: Certificate, capital: float) -> Certificate:
-    """The certificate under a solvency guard, which no theorem is needed for."""
-    if certificate.bound is not None and certificate.bound <= capital * (1.0 + 1e-12):  # but for rounding
+def guarded(certificate: Certificate, capital: float, *, growing: bool = False) -> Certificate:
+    """The certificate under a solvency guard, Theorem D; `growing` is one that may be larger later."""
+    if (
+        not growing and certificate.bound is not None and certificate.bound <= capital * (1.0 + 1e-12)
+    ):  # but for rounding
         return replace(certificate, bound=min(certificate.bound, capital))
     return replace(certificate, bound=capital, theorem="the solvency guard")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from makewhole.corrections.names import Name
 from makewhole.decisions import Forecast
 from makewhole.insured.book import Id, Stake
 
@@ -43,6 +44,14 @@ def drafting(get: Get, patch: Patch) -> Get:
         return patch[key] if key in patch else get(key)
 
     return read
+
+
+_EVERYONES = {"totals": [TOTALS], "exposure": [EXPOSURE], "standing": [STANDING]}
+
+
+def keys_of(kind: str, groups: tuple[Name, ...]) -> list[Key]:
+    """The keys of everyone's and of every group's."""
+    return _EVERYONES[kind] + [(kind, name) for name in groups] if groups else _EVERYONES[kind]
 
 
 class Change(NamedTuple):

@@ -187,7 +187,7 @@ class InsuredForecaster:
             lines=lines,
             thaw=thaw,
         )
-        self.max_stake, self.c_range, _, self.one_sided = chosen.terms
+        self.max_stake, self.c_range, _, self.one_sided, _ = chosen.terms
         self.mode, self.classes, self.max_exposure = chosen.mode, chosen.classes, chosen.max_exposure
         self.capital, self.graded, self.lines, self.thaw = chosen[4:8]
         self.base = None if base is None else adapt(base, self.classes, graded=self.graded)

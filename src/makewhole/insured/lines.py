@@ -18,7 +18,7 @@ from makewhole.insured.totals import exact_sum
 # By default a customer's price falls to a third with every twenty-fifth of her line.
 _PART = 25.0
 # A customer belongs to no more levels than this.
-_MOST_LEVELS = 16
+MOST_LEVELS = 16
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class LineBook:
 
     def __init__(self, lines: Lines, terms: Terms, count: int) -> None:
         if not (terms.sound or terms.one_sided):
-            raise ValueError("lines must be in sound mode, or one-sided; got mode='exact'")
+            raise ValueError("lines must be in sound mode (mode='sound' or a capital), or one-sided")
         if lines.scale is not None and lines.scale < terms.max_stake:
             raise ValueError(
                 f"the scale of lines must be at least max_stake, {terms.max_stake:g}; got {lines.scale:g}"
@@ -255,6 +255,6 @@ def read_levels(by: Any) -> tuple[Name, ...]:
     if type(by) is str or not isinstance(by, (tuple, list)):
         return (read_name("by", by),)
     names = tuple(read_name("by", one) for one in by)
-    if not 1 <= len(names) <= _MOST_LEVELS or len(set(names)) < len(names):
-        raise ValueError(f"by must be a name, or up to {_MOST_LEVELS} different names; got {by!r}")
+    if not 1 <= len(names) <= MOST_LEVELS or len(set(names)) < len(names):
+        raise ValueError(f"by must be a name, or up to {MOST_LEVELS} different names; got {by!r}")
     return names

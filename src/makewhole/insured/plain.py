@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from makewhole import arguments
@@ -10,7 +11,7 @@ from makewhole.corrections.names import Name
 from makewhole.decisions import binary_forecast
 from makewhole.forecasters import Said
 from makewhole.insured.book import BLOCK, Line, OpenForecast, Stake, room_of
-from makewhole.insured.bookkeeping import Bookkeeping, Closing
+from makewhole.insured.bookkeeping import HARDLY, Bookkeeping, Closing
 from makewhole.insured.changes import (
     EXPOSURE,
     STANDING,
@@ -19,6 +20,7 @@ from makewhole.insured.changes import (
     Lesson,
     Patch,
     Payments,
+    drafting,
     paid_by_name,
 )
 from makewhole.insured.evidence import bet
@@ -79,7 +81,7 @@ class PlainBookkeeping(Bookkeeping):
         name = None if by is None else read_levels(by)[-1]
         forecast, number, x, said, lines, _, (net,), grosses, bets, room, _, risk, stakes, _ = open_
         if price is not None:
-            self._check_price(open_, 0.0, price)
+            self._check_price(open_, (1.0,), -math.inf, price)
         b = stake
         if not (
             type(b) is float and b >= 0.0 and grosses[0] + b <= (self.room_left if bets else self.max_stake)
@@ -144,8 +146,8 @@ class PlainBookkeeping(Bookkeeping):
             raise ConservationError(f"payments add up to {loss!r}, the loss is {expected!r}")
         if weight:
             patch[_MEMORY] = self.one.learned(get(_MEMORY), proposal, target, weight, loss, rest)
-        elif self.thaw is not None:
-            self.warm(get, patch, open_, self.thaw)
+        if self.thaw is not None and weight < HARDLY:
+            self.warm(drafting(get, patch), patch, open_, self.thaw)
         totals = get(TOTALS)
         money = None if self.one_sided else bet(totals.money, mu, c, y)
         patch[TOTALS] = totals.settled(loss, rest, gross, bets, c < 0, self.loss_range, money)

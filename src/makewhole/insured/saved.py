@@ -25,8 +25,8 @@ from makewhole.insured.book import (
 )
 from makewhole.insured.bookkeeping import Bookkeeping
 from makewhole.insured.certificates import GroupBounds, base_bound, late_bound
-from makewhole.insured.changes import CONCEDED, GROUPS, STANDING, Key
-from makewhole.insured.lines import Account, LineBook
+from makewhole.insured.changes import CONCEDED, GROUPS, STANDING, TOTALS, Key
+from makewhole.insured.lines import MOST_LEVELS, Account, LineBook
 from makewhole.insured.many import opened
 from makewhole.insured.thaw import Conceded, Thaw
 from makewhole.insured.totals import Standing, Totals, read_totals
@@ -152,7 +152,10 @@ def read_items(items: Iterable[Any], books: Bookkeeping) -> dict[Key, Any]:
     following = arguments.whole("next", plain[STANDING]["next"], least=0)
     state[STANDING] = state[STANDING]._replace(next=following)
     if books.thaw is not None:
-        state[CONCEDED] = _read_conceded(plain.get(CONCEDED), books.thaw)
+        state[CONCEDED] = _read_conceded(plain.get(CONCEDED), books.thaw, state[TOTALS].rounds)
+    if books.capital is not None:
+        at_worst = state[TOTALS].loss + state[STANDING].at_risk
+        arguments.within("total and at_risk", at_worst, -1e200, books.capital * (1.0 + 1e-9))
     if books.lines is not None:
         state.update(_read_lines(plain, entries, books.lines))
     known = {"memory", "over", "totals", "standing", "open", "stakes", "exposure", "groups"}
@@ -173,10 +176,11 @@ def _read_standing(
     return Standing(len(inside), at_risk)
 
 
-def _read_conceded(saved: Mapping[str, Any] | None, thaw: Thaw) -> Conceded:
+def _read_conceded(saved: Mapping[str, Any] | None, thaw: Thaw, rounds: int) -> Conceded:
     if saved is None:
         return Conceded()
-    return Conceded(arguments.within("conceded", saved["total"], 0.0, 1e100))
+    most = thaw.allowed(rounds) * (1.0 + 1e-9)
+    return Conceded(arguments.within("conceded", saved["total"], 0.0, most))
 
 
 def _read_lines(
@@ -195,6 +199,8 @@ def _read_lines(
                 arguments.within("line", one, -1e100, 1e100)
             added: Account = state.get(("line", name), Account())
             risk = _agreeing("at_risk", at_risk, added.at_risk, lines.room)
+            most = lines.lines.line_of(name) * (1.0 + 1e-9)
+            arguments.within("line", float(total + low + at_risk), -1e200, most)
             state["line", name] = Account(float(total), float(low), risk, added.open)
     return state
 
@@ -248,8 +254,9 @@ def _read_stake(value: dict[str, Any], lines: int) -> Stake:
     if by is not None:
         name = read_name("by", by)
     levels = read_names("levels", value.get("levels", ()))  # files before version 5 lack it
-    if levels and levels[-1] != name:
-        raise ValueError(f"levels must end with the name of who bets, {name!r}; got {levels!r}")
+    if levels and (levels[-1] != name or len(levels) > MOST_LEVELS):
+        rule = f"at most {MOST_LEVELS} names, the last that of who bets, {name!r}"
+        raise ValueError(f"levels must be {rule}; got {levels!r}")
     surcharges = arguments.numbers("surcharges", value.get("surcharges") or [])
     if surcharges.shape not in {(0,), (lines,)} or (surcharges < 0).any():
         raise ValueError(f"surcharges must be {lines} numbers, none negative; got {value['surcharges']!r}")
@@ -289,7 +296,9 @@ def _read_entry(id_: Id, saved: dict[str, Any], blocks: Blocks, books: Bookkeepi
     bets = arguments.whole("bets", saved["bets"], least=0)
     if bets != entry.bets or len(latest) != len(entry.stakes) or len(blocks) != entry.blocks:
         raise ValueError(f"forecast {id_!r} must have {bets} stakes; got {len(stakes)}")
-    if max(entry.grosses) > terms.max_stake or (terms.one_sided and any(min(s.amounts) < 0 for s in stakes)):
+    if max(entry.grosses) > terms.max_stake * (1.0 + 1e-12) or (
+        terms.one_sided and any(min(s.amounts) < 0 for s in stakes)
+    ):
         raise ValueError(f"stakes on forecast {id_!r} must be ones that are taken, within {terms.max_stake}")
     return entry
 

@@ -59,14 +59,12 @@ def read_settings(
     if mode not in (None, "exact", "sound"):
         raise ValueError(f"mode must be 'exact' or 'sound'; got {mode!r}")
     rule = None if correction is None else for_book(copy.deepcopy(correction))
-    if capital is None and rule is not None and rule.capital is not None:
-        capital = rule.capital + (thaw.budget if isinstance(thaw, Thaw) else 0.0)
+    mode, capital = choose_mode(rule, mode, capital, thaw)
     if capital is not None and mode == "exact" and not one_sided:
         raise ValueError("capital can be guarded in sound mode only, or one-sided; got mode='exact'")
-    if mode is None:
-        mode = "exact" if capital is None else "sound"
-    terms = read_terms(max_stake, c_range, sound=mode == "sound", one_sided=bool(one_sided))
     classes = None if classes is None else arguments.whole("classes", classes, least=2, most=_MOST_CLASSES)
+    count = classes or 1
+    terms = read_terms(max_stake, c_range, sound=mode == "sound", one_sided=bool(one_sided), lines=count)
     if not isinstance(graded, bool):
         raise TypeError(f"graded must be True or False; got {graded!r}")
     if graded and classes is not None:
@@ -81,9 +79,18 @@ def read_settings(
     thawing = _read_thaw(thaw, capital, terms.max_stake, chose=rule is None)
     if rule is None:
         rule = _default_rule(capital, thawing)
-    count = classes or 1
-    rules = [rule.in_mode(terms).begun().among(count)] * count
+    rules = [rule.in_mode(terms).begun()] * count
     return Settings(terms, mode, classes, exposure, capital, graded, chosen, thawing, rules)
+
+
+def choose_mode(rule: BookCorrection | None, mode: Mode | None, capital: Any, thaw: Any) -> tuple[Mode, Any]:
+    """The mode, and the capital if there is one: by default that of the correction, and what a thaw adds."""
+    if capital is None and rule is not None and rule.capital is not None:
+        capital = rule.capital + (thaw.budget if isinstance(thaw, Thaw) else 0.0)
+    if mode is None:
+        made_for_one = capital is not None or (rule is not None and rule.for_capital_each)
+        mode = "sound" if made_for_one else "exact"
+    return mode, capital
 
 
 def plain_settings(settings: dict[str, Any]) -> dict[str, Any]:
@@ -109,7 +116,7 @@ def settings_from(plain: Mapping[str, Any]) -> dict[str, Any]:
 def _read_capital(capital: Any, max_stake: float) -> float | None:
     if capital is None:
         return None
-    given, least = arguments.positive("capital", capital), 1e-6 * max_stake
+    given, least = arguments.within("capital", capital, 0.0, 1e100), 1e-6 * max_stake
     if given < least:
         raise ValueError(f"capital must be at least {least:g}, a millionth of max_stake; got {capital!r}")
     return given

@@ -13,13 +13,14 @@ _MOST = 1e100
 
 @dataclass(frozen=True)
 class Thaw:
-    """Lower λ when a forecast was settled and nobody had staked on it, within a budget.
+    """Lower λ when a forecast was settled and hardly anybody had staked on it, within a budget.
 
     Where c is too wide for everybody, nothing is learned, and c stays as it is. With a thaw the correction
     is then told of a bet that nobody placed, and that would have been balanced at λ = 0: λ comes down, as
     if M·λ had been won. As nothing was won, whoever comes next may win as much more. What is conceded in this
     way is at most the budget after t settled forecasts, budget + per_forecast·t + root·√t, and the
-    certificate is larger by that.
+    certificate is larger by that. "Hardly" is less than a hundredth of the cap. So somebody who stakes as
+    much on every forecast keeps λ where it is; where c is ½, that costs a clairvoyant nothing.
 
     Parameters
     ----------
@@ -32,7 +33,7 @@ class Thaw:
         So much more times the root of the number of settled forecasts. There is then no constant
         certificate, but the mean loss still vanishes.
     above
-        Only a λ above this is lowered.
+        Only a λ above this, and above the correction's own spread, is lowered.
 
     Examples
     --------

@@ -95,12 +95,17 @@ class Totals(NamedTuple):
 
     def settled_unstaked(self, count: int, negative: int, money: Money | None) -> Totals:
         """With so many more settled forecasts that nobody had staked on, with the same bits as one by one."""
-        rounds, total, surprises = self.rounds, self.total, self.surprises
+        rounds, surprises = self.rounds, self.surprises
+        before = self.total
+        total, low = add_exactly(before, self.low, 0.0) if count else (before, self.low)
         if total and surprises is not None:
             for n in range(max(rounds, 1), rounds + count):
-                surprises += (total / n) * (total / n)
+                surprises += (before / n) * (before / n)
+                before = total
         return self._replace(
             rounds=rounds + count,
+            total=total,
+            low=low,
             negative=self.negative + negative,
             idle=self.idle + count,
             surprises=surprises,

@@ -114,7 +114,8 @@ def trade(f: InsuredForecaster, columns: dict[str, Floats], scene: Scene, seed: 
         price, b = float(own.c), 0.0
         if attacking:
             hit = y if draw.random() < scene.right else 1.0 - y
-            edge = abs(hit - float(own.mu)) - price if scene.right == 1.0 else scene.right - 0.5 - price
+            likely = scene.right if hit else 1.0 - scene.right  # what she takes the chance of the event to be
+            edge = (likely - float(own.mu)) * (1.0 if hit else -1.0) - price
             b = (1.0 if hit else -1.0) if edge > 1e-9 else 0.0
         elif stake and draw.random() < scene.honest:
             asked += 1
@@ -186,10 +187,13 @@ def claims(results: list[Result]) -> list[Claim]:
 
 def _stays_open(results: list[Result], name: str, way: str) -> Claim:
     scene = "a clairvoyant, 200 rounds"
-    shares = {(r["log"], r["seed"]): r["seen"][scene, name, way]["served"] for r in results}
-    verdict: Verdict = "holds" if min(shares.values()) >= ENOUGH else "fails"
+    seen = {(r["log"], r["seed"]): r["seen"][scene, name, way]["served"] for r in results}
+    shares = {key: share for key, share in seen.items() if not np.isnan(share)}
     with_ = f"{name} with {way}" if way else f"{name} alone"
     text = f"{with_}: after a clairvoyant's 200 rounds nine in ten honest customers are served, on every log"
+    if not shares:
+        return Claim(text, "ours", "undecided", "no honest customer came", "open_market")
+    verdict: Verdict = "holds" if min(shares.values()) >= ENOUGH else "fails"
     worst = min(shares, key=lambda key: shares[key])
     numbers = f"least {shares[worst]:.3f} ({worst[0]}), mean {np.mean(list(shares.values())):.3f}"
     return Claim(text, "ours", verdict, numbers, "open_market")
@@ -260,6 +264,8 @@ def _plan(options: Options) -> Plan:
     rounds = options.rounds or 4_000
     chosen = options.chosen()
     others, makers = (OTHERS, {}) if chosen is None else chosen
+    if "barrier" in others:
+        raise ValueError("corrections must not be called 'barrier', which is in this study already")
     for name in others:
         make_correction(name, rounds, (0.0, 0.5), 0, makers)  # a bad maker is named here, not in a worker
     logs = None if options.data is None else own_logs(options.data, rounds)
