@@ -106,7 +106,7 @@ def test_open_bets_are_limited_and_what_was_refused_was_not_placed() -> None:
     tight = mw.find_capital(log, stake="b", max_exposure=4.5, **late)
     assert (free.max_exposure, tight.max_exposure) == (None, 4.5)
     for before, point in zip(free.points, tight.points, strict=True):
-        reserve = mw.Reserve.for_capital(point.capital, 4.0)
+        reserve = mw.Reserve(2.0 / point.capital)
         alone = mw.backtest(log, stake="b", mode="sound", correction=reserve, max_stake=4.0, time="t",
                             known="k", c_range=(0.0, 0.5), max_exposure=4.5)  # fmt: skip
         assert alone.refused > 0

@@ -41,7 +41,8 @@ def test_times_in_a_file_are_read_as_dates(log: Path, capsys: pytest.CaptureFixt
     options = ("--mu", "p", "--stake", "b", *TIMES, "--correction", "standard")
     found = said(capsys, "backtest", log, *options)["standard"]
     frame = pl.read_csv(log, try_parse_dates=True)
-    result = mw.backtest(frame, "p", "y", "b", time="made", known="known")
+    standard = mw.StandardRegret(0.1)
+    result = mw.backtest(frame, "p", "y", "b", time="made", known="known", correction=standard)
     for name in ("total_loss", "peak_loss", "peak_at", "drawdown", "drawdown_from", "drawdown_to", "premium"):
         assert found[name] == getattr(result, name), name
     assert found["peak_time"] == str(result.peak_time)
@@ -76,7 +77,8 @@ def test_customers_are_the_librarys(log: Path, capsys: pytest.CaptureFixture[str
         "standard"
     ]
     customers = mw.agents.Customers(0.7, 0.2, 0.1, view="q", size=5, losses=4, seed=3)
-    result = mw.backtest(pl.read_csv(log), "p", "y", customers=customers, max_stake=10)
+    standard = mw.StandardRegret(0.1)
+    result = mw.backtest(pl.read_csv(log), "p", "y", customers=customers, max_stake=10, correction=standard)
     assert found["total_loss"] == result.total_loss
     assert found["wanted_stake"] == result.wanted_stake
     assert main(["backtest", str(log), "--mu", "p", *people, "--correction", "standard"]) == 0
@@ -140,7 +142,7 @@ def test_capital_prints_what_the_library_found(log: Path, capsys: pytest.Capture
         ("backtest", ["--time", "made", "--known", ""], "--known must name a column; got ''"),
         ("backtest", ["--time", "known", "--known", "made"], "known='made' must not be before time='known'"),
         ("backtest", ["--time", "w"], "--time must be a column of numbers, or of dates such as 2013-01-31"),
-        ("backtest", ["--capital", "5"], "capital can be guarded in sound mode only"),
+        ("backtest", ["--mode", "exact", "--capital", "5"], "capital can be guarded in sound mode only"),
         ("backtest", ["--c-range", "0"], "--c-range must be two numbers, such as 0,0.5; got '0'"),
         ("backtest", ["--customers", "hedgers"], "--customers must look like hedgers=0.9,clairvoyant=0.1"),
         ("backtest", ["--customers", "gamblers=1"], "must be among hedgers, informed, clairvoyant; got 'gam"),
