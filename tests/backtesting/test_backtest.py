@@ -338,6 +338,7 @@ def test_memory_stays_flat_in_the_rows() -> None:
     assert peak(4_000_000) < peak(1_000_000) + 2_000_000  # 96 MB more of input, under 2 MB more in use
 
 
+@pytest.mark.slow
 def test_progress_is_reported_to_the_end() -> None:
     seen: list[tuple[int, int]] = []
     mw.backtest(

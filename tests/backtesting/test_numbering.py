@@ -44,6 +44,7 @@ def check(native: Any, prefix: str) -> None:
     np.testing.assert_array_equal(codes, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", VALUES)
 @given(data=st.data(), prefix=st.sampled_from(["", "column="]))

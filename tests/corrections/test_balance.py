@@ -246,6 +246,7 @@ def test_outcomes_in_any_order_keep_to_the_bound_while_few_are_published_meanwhi
 # --- on average -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_groups_mean_tends_to_0_where_one_reserve_balances_only_the_whole() -> None:
     """Forecasts that are wrong by carrier and airport. The tolerance is the proven bound's."""
     draw = np.random.default_rng(0)

@@ -136,6 +136,7 @@ def test_a_thousand_open_forecasts_do_not_price_everybody_out() -> None:
     assert 19 < f.statement().total_loss <= 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_compiled_backtest_is_the_forecaster_to_the_bit(shape: Any) -> None:
     draw = np.random.default_rng(2)

@@ -25,6 +25,7 @@ def fit(rows: int, seed: int, **options: Any) -> mw.SoundClassifier:
         return mw.SoundClassifier(frozen(), groups=[1], random_state=seed, **options).fit(X, y)
 
 
+@pytest.mark.slow
 def test_what_is_certified_is_true() -> None:
     held = [promise_holds(fit(1000, seed, method="isotonic", confidence=0.8)) for seed in range(5)]
     assert sum(held) >= 4

@@ -56,6 +56,7 @@ def test_what_is_kept_is_the_model_rounded() -> None:
     assert said.mean() == pytest.approx(X[:, 0].mean(), abs=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", [None, [1]])
 def test_rounding_forecasts_that_are_right_costs_less_than_the_rows_could_show(groups: Any) -> None:
     """The loss is exact. With 15 levels, as many as there were once, it is many times as large."""

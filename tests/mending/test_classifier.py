@@ -155,6 +155,7 @@ def test_dataframes_pipelines_and_functions_of_x_are_fine() -> None:
         np.testing.assert_allclose(in_polars.predict_proba(pl.from_pandas(X)), by_name.predict_proba(X))
 
 
+@pytest.mark.slow
 def test_refitting_starts_anew_and_nothing_is_predicted_before() -> None:
     X, y = people(1500, 5)
     model = mw.SoundClassifier(OnlyX(), groups=["g"], random_state=0)
@@ -214,6 +215,7 @@ def test_one_class_or_a_class_of_one_row_is_an_error() -> None:
         mw.SoundClassifier(OnlyX()).fit(X, np.eye(100)[0].astype(int))
 
 
+@pytest.mark.slow
 def test_the_patches_end_where_the_audit_of_the_same_data_finds_nothing() -> None:
     X, y = people(5000, 8)
     fitted = mw.SoundClassifier(OnlyX(), method="multicalibration", groups=["g"], random_state=0).fit(X, y)
