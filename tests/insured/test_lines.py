@@ -208,7 +208,7 @@ def test_a_state_beyond_a_line_or_the_capital_is_refused() -> None:
 
 
 def test_a_stale_quote_takes_no_more_than_the_line() -> None:
-    """Fifty open forecasts, all staked at last: without the check at the stake they took up to two lines."""
+    """Fifty open forecasts, all staked at last: without the check at the stake they would take more."""
     f = mw.InsuredForecaster(max_stake=1, capital=100, lines=mw.Lines(each=5.0))
     many = [f.forecast(mu=0.5) for _ in range(50)]
     for q in many:

@@ -29,12 +29,11 @@ from makewhole.corrections._kernels import Rules
 from makewhole.corrections.certificate import read_terms
 from makewhole.corrections.names import Name
 from makewhole.insured.book import Exposure
-from makewhole.insured.bookkeeping import HARDLY
 from makewhole.insured.certificates import GroupBounds, base_bound, certify, certify_groups, guarded, thawed
 from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.insured.lines import Lines
 from makewhole.insured.settings import Default, Mode, choose_mode
-from makewhole.insured.thaw import Thaw
+from makewhole.insured.thaw import HARDLY, Thaw
 
 
 def backtest(

@@ -112,7 +112,7 @@ class LiveRun:
     def _read(self) -> list[Placed]:
         """Read the log into questions and bets; returns the bets in order of time."""
         bets: list[Placed] = []
-        names = self.log.group_names
+        names, by = self.log.group_names, self.log.bettors()
         for chunk in self.log.chunks(self.forecaster.max_stake):
             mu, width, outcome = (column.tolist() for column in chunk.columns[:3])
             first, count = len(self.questions), len(outcome)
@@ -131,10 +131,7 @@ class LiveRun:
             which = range(count) if chunk.forecast is None else chunk.forecast.tolist()
             all_rows = np.arange(self.log.rows)[chunk.rows].tolist()
             stakes = zip(which, chunk.stake.tolist(), all_rows, strict=True)
-            names_of = self.log.bettors()
-            bets += [
-                Placed(first + forecast, b, row, names_of and names_of[row]) for forecast, b, row in stakes
-            ]
+            bets += [Placed(first + forecast, b, row, by and by[row]) for forecast, b, row in stakes]
         return sorted(bets, key=self._time) if self.late else bets
 
     def _publish(self, number: int) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from makewhole.arguments import Floats
 from makewhole.backtesting.clock import Clock
-from makewhole.backtesting.numbering import number_groups
+from makewhole.backtesting.numbering import number_groups, whole_if
 from makewhole.corrections.certificate import WIDEST
 from makewhole.corrections.names import read_name
 from makewhole.jit import call, jit
@@ -141,7 +141,6 @@ class Log:
         """Whether less than this was staked in some row."""
         return bool((self.frame["stake"].abs() < least).any()) if self.names.get("stake") else False
 
-    @functools.cache  # noqa: B019 - a log lives as long as its backtest
     def bettors(self) -> list[Any] | None:
         """Who staked, row by row, None where she gave no name; None if no row does."""
         column = self.names.get("by")
@@ -150,7 +149,7 @@ class Log:
         series = self.frame["by"]
         gaps = series.is_null().to_list()
         return [
-            None if gap or _is_missing(name) else read_name(f"by={column!r}", _whole(name))
+            None if gap or _is_missing(name) else read_name(f"by={column!r}", whole_if(name))
             for name, gap in zip(series.to_list(), gaps, strict=True)
         ]
 
@@ -392,11 +391,6 @@ def _is_boolean(series: Any) -> bool:
     import narwhals as nw
 
     return bool(series.dtype == nw.Boolean)
-
-
-def _whole(name: Any) -> Any:
-    """A whole number as such: pandas makes floats of numbers if some are missing."""
-    return int(name) if isinstance(name, float) and name.is_integer() else name
 
 
 def _is_missing(name: Any) -> bool:

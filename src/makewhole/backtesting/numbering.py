@@ -80,9 +80,13 @@ def _are_whole(values: Floats) -> bool:
     return bool((np.rint(values) == values).all() and (np.abs(values) < _LARGEST).all())
 
 
+def whole_if(value: Any) -> Any:
+    """A whole number as such: pandas turns integers with a missing one into floats."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _label(value: Any, prefix: str) -> Any:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)  # pandas turns integers with a missing one into floats
+    value = whole_if(value)
     return value if type(value) in (int, str) and not prefix else f"{prefix}{value}"
 
 

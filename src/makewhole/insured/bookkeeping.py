@@ -54,11 +54,9 @@ from makewhole.insured.changes import (
 from makewhole.insured.evidence import bet
 from makewhole.insured.lines import LineBook, Lines, read_levels
 from makewhole.insured.refusals import ConservationError, ForecastOpen, PriceRefused, StakeRefused
-from makewhole.insured.thaw import Conceded, Thaw
+from makewhole.insured.thaw import HARDLY, Conceded, Thaw
 from makewhole.insured.totals import Standing, Totals, exact_sum
 
-# Less than this part of the cap is hardly a stake: it would keep a thaw away at no cost.
-HARDLY = 0.01
 # The sum of fewer stakes than this is off by less than a billionth of it.
 _FEW = 1_000_000
 
@@ -103,7 +101,7 @@ class Bookkeeping:
         lines: Lines | None = None,
         thaw: Thaw | None = None,
     ) -> None:
-        self.thaw, self.lines = thaw, None if lines is None else LineBook(lines, terms, len(rules))
+        self.thaw, self.lines = thaw, None if lines is None else LineBook(lines, terms)
         self.terms, self.rules, self.one, self.graded = terms, rules, rules[0], graded
         self.classes, self.max_exposure, self.capital = classes, max_exposure, capital
         self.teaches = teaches

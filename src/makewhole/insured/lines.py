@@ -138,7 +138,7 @@ class LineBook:
     `Bookkeeping`, `get` reads the state, and what changes is written into `patch`.
     """
 
-    def __init__(self, lines: Lines, terms: Terms, count: int) -> None:
+    def __init__(self, lines: Lines, terms: Terms) -> None:
         if not (terms.sound or terms.one_sided):
             raise ValueError("lines must be in sound mode (mode='sound' or a capital), or one-sided")
         if lines.scale is not None and lines.scale < terms.max_stake:
@@ -148,7 +148,7 @@ class LineBook:
         self.lines, self.one_sided = lines, terms.one_sided
         self.top = 1.0 if terms.one_sided else 0.5
         # With this much left, a forecast cannot lose more than that at any price.
-        self.room = terms.max_stake * count
+        self.room = terms.max_stake * terms.lines
         self.margin = 1e-12 * self.room  # rounding must not pass a line
         self.least_scale = terms.max_stake
         self.each, self.own_lines, self.scale = lines.each, lines.of, lines.scale

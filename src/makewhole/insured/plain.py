@@ -11,7 +11,7 @@ from makewhole.corrections.names import Name
 from makewhole.decisions import binary_forecast
 from makewhole.forecasters import Said
 from makewhole.insured.book import BLOCK, Line, OpenForecast, Stake, room_of
-from makewhole.insured.bookkeeping import HARDLY, Bookkeeping, Closing
+from makewhole.insured.bookkeeping import Bookkeeping, Closing
 from makewhole.insured.changes import (
     EXPOSURE,
     STANDING,
@@ -26,6 +26,7 @@ from makewhole.insured.changes import (
 from makewhole.insured.evidence import bet
 from makewhole.insured.lines import read_levels
 from makewhole.insured.refusals import ConservationError
+from makewhole.insured.thaw import HARDLY
 from makewhole.insured.totals import Standing, exact_sum
 
 _MEMORY = ("memory", 0, None)

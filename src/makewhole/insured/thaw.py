@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from makewhole import arguments
 
+# Less than this part of the cap is hardly a stake: it would keep a thaw away at no cost.
+HARDLY = 0.01
+
 _MOST = 1e100
 
 
