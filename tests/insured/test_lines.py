@@ -10,6 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import makewhole as mw
+from makewhole.corrections import Terms
+from makewhole.insured.book import Stake
+from makewhole.insured.lines import LineBook
 from samples import state
 
 NAMES = [None, "one", "two", ("club", "three"), ("club", "four")]
@@ -208,7 +211,7 @@ def test_a_state_beyond_a_line_or_the_capital_is_refused() -> None:
 
 
 def test_a_stale_quote_takes_no_more_than_the_line() -> None:
-    """Fifty open forecasts, all staked at last: without the check at the stake they would take more."""
+    """Fifty open forecasts, all staked at last, each at the price of that moment."""
     f = mw.InsuredForecaster(max_stake=1, capital=100, lines=mw.Lines(each=5.0))
     many = [f.forecast(mu=0.5) for _ in range(50)]
     for q in many:
@@ -288,3 +291,39 @@ def test_names_must_be_names(by: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="by must be"):
         f.stake(q, 0.1, by=by)
     assert state(f) == before
+
+
+def test_a_stake_at_an_old_price_is_refused_by_the_line_itself() -> None:
+    """Repricing alone keeps new stakes within a line; the check must not depend on it."""
+    f = mw.InsuredForecaster(None, mw.NoCorrection(), mode="sound", max_stake=1.0)
+    opening = f.plan_forecast(mu=0.5, id="UA-1")  # at c = 0
+    open_ = opening.patch["open", "UA-1"]
+    accounts = LineBook(mw.Lines(each=0.3), Terms(1.0, (0.0, 0.5), sound=True))
+    state_: dict[Any, Any] = {}
+    accounts.take(state_.get, state_, open_, Stake((0.5,), "she", ("she",)))
+    before = dict(state_)
+    with pytest.raises(mw.StakeRefused, match="'she' could take 0.25 more; its line leaves 0.05") as refused:
+        accounts.take(state_.get, {}, open_, Stake((0.5,), "she", ("she",)))
+    assert refused.value.limit == pytest.approx(0.5 * 0.05 / 0.25)
+    assert state_ == before
+    accounts.take(state_.get, state_, open_, Stake((-0.5,), "she", ("she",)))  # takes risk away
+
+
+def test_in_sound_mode_a_correction_learns_what_was_booked() -> None:
+    f = mw.InsuredForecaster(
+        None, mw.StandardRegret(0.1), mode="sound", max_stake=2.0, lines=mw.Lines(each=3.0)
+    )
+    dearer = 0
+    for _ in range(20):
+        opening = f.plan_forecast(mu=0.5, id="UA-1")
+        lam = opening.patch["open", "UA-1"].lines[0].proposal.lam
+        f.apply(opening)
+        bet = f.plan_stake("UA-1", 1.5, by="she")
+        f.apply(bet)
+        dearer += bool(bet.surcharges)
+        settlement = f.plan_settle("UA-1", 1)
+        loss, target, weight, _ = settlement.lines[0]
+        assert loss == pytest.approx(2.0 * weight * (target - lam))
+        assert loss == pytest.approx(settlement.payments[0])
+        f.apply(settlement)
+    assert dearer > 3
