@@ -162,6 +162,7 @@ def test_every_public_name_is_there_and_documented_with_an_example() -> None:
     assert functions - set(examples) <= records | refusals
 
 
+@pytest.mark.slow
 def test_public_modules_are_there_after_import_makewhole() -> None:
     said = python(
         "import makewhole as mw; print(mw.studies.run, mw.datasets.load_flights, mw.river.InsuredClassifier)"

@@ -46,6 +46,7 @@ def test_with_the_hedge_the_total_loss_is_the_upper_bound_for_every_class(
     assert np.abs(totals - high).max() <= 1e-12 * scale
 
 
+@pytest.mark.slow
 @given(problems(simplex=False))
 def test_the_loss_is_certain_and_least_also_where_mu_does_not_sum_to_one(
     problem: tuple[Any, Any, Any],

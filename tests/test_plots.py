@@ -20,6 +20,7 @@ def results() -> dict[str, mw.BacktestResult]:
     return {name: mw.backtest(log, correction=correction) for name, correction in corrections.items()}
 
 
+@pytest.mark.slow
 def test_a_loss_display_has_a_labelled_line_per_run(tmp_path: Path) -> None:
     display = mw.plots.LossDisplay.from_results(results(), unit="euro")
     labels = [line.get_label() for line in display.ax_.get_lines()][:2]
@@ -128,6 +129,7 @@ def test_soundness_shows_the_surest_bets_first() -> None:
     assert labels[0].startswith("no on g=b")
 
 
+@pytest.mark.slow
 def test_displays_come_from_predictions_and_estimators_too() -> None:
     table = table_of(1000, 1)
     X, y = table[["mu"]].to_numpy(), np.where(table["y"] == 1, "late", "on time")

@@ -284,6 +284,7 @@ def test_a_reader_that_goes_away_is_no_error_message(log: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_a_wrong_command_line_exits_2() -> None:
     for arguments in ([], ["sell"], ["backtest"], ["insure", "--mu", "x", "a=0,1"]):
         done = run(*arguments)

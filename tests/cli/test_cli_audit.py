@@ -31,6 +31,7 @@ def bad(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_it_answers_in_words_and_in_pictures(bad: Path, tmp_path: Path, capsys: Any) -> None:
     page = tmp_path / "report.html"
     assert main(["audit", str(bad), "--by", "g", "--html", str(page)]) == 0
@@ -140,6 +141,7 @@ def test_packed_and_tabbed_files_are_read_and_semicolons_are_suspected(tmp_path:
     assert "the separator looks like ';': save the file with commas" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_it_runs_as_a_program(good: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "makewhole", "audit", str(good), "--by", "g"],
