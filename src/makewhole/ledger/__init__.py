@@ -1,0 +1,45 @@
+"""A durable ledger: books of promises that survive everything, with a receipt for each."""
+
+from __future__ import annotations
+
+from makewhole.ledger.book import Book, Payment, Quote
+from makewhole.ledger.ledger import Ledger
+from makewhole.ledger.receipts import Receipt
+from makewhole.ledger.refusals import (
+    BookExists,
+    CapitalRefused,
+    KeyConflict,
+    LedgerUnavailable,
+    LogDamaged,
+    NotALedger,
+    ReportsDisagree,
+    StakingClosed,
+    SubjectFinal,
+    SubjectOpen,
+    UnknownBook,
+    UnknownSubject,
+)
+from makewhole.ledger.statement import BookStatement
+from makewhole.ledger.verifying import Verified
+
+__all__ = [
+    "Book",
+    "BookExists",
+    "BookStatement",
+    "CapitalRefused",
+    "KeyConflict",
+    "Ledger",
+    "LedgerUnavailable",
+    "LogDamaged",
+    "NotALedger",
+    "Payment",
+    "Quote",
+    "Receipt",
+    "ReportsDisagree",
+    "StakingClosed",
+    "SubjectFinal",
+    "SubjectOpen",
+    "UnknownBook",
+    "UnknownSubject",
+    "Verified",
+]

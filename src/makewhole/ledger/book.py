@@ -1,0 +1,300 @@
+"""A book of the ledger: the forecaster's verbs, each stored before it is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from makewhole.forecasters import BaseForecaster, ask
+from makewhole.insured.refusals import StakeRefused
+from makewhole.ledger.events import Event
+from makewhole.ledger.money import read_units, whole_price
+from makewhole.ledger.receipts import Receipt
+from makewhole.ledger.rules import Subject, absent, read_by, read_stake, read_text
+from makewhole.ledger.statement import BookStatement, state_book
+from makewhole.ledger.writing import Request, Waiting, Writer
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+# What a request may say, by its verb; the first is the kind of event that it becomes.
+VERBS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "forecast": ("forecast", ("id", "mu", "c_hat", "closes", "groups")),
+    "stake": ("staked", ("id", "by", "stake", "price")),
+    "report": ("reported", ("id", "outcome", "by")),
+    "settle": ("settled", ("id",)),
+    "void": ("voided", ("id", "reason")),
+    "deposit": ("deposited", ("amount",)),
+    "withdraw": ("withdrawn", ("amount",)),
+    "compensate": ("compensated", ("id", "by", "amount", "reason")),
+}
+
+
+class Quote(NamedTuple):
+    """What a bet costs somebody now, in whole units: `price` now, for `payout` later if y = `pays_on`.
+
+    With a table of losses, `action` is the best one and `loss` what she loses in all, whatever happens.
+    """
+
+    id: str
+    mu: float
+    c: float
+    stake: int
+    price: int
+    payout: int
+    pays_on: int
+    action: Any = None
+    loss: int | None = None
+
+
+class Payment(NamedTuple):
+    """What is due to somebody for a stake, whose event is `seq`: the payout, or after a void the price."""
+
+    by: str | list[str]
+    amount: int
+    seq: int
+    stake: int
+    price: int
+
+
+class Book:
+    """A book: forecasts, stakes, outcomes and payments, in whole units of money, in an append-only log.
+
+    Every verb returns when it is stored, with a `Receipt`. Each takes a `key`: the same request with the same
+    key is done once, however often it is asked, and answered in the same way. What is refused raises, and has
+    changed nothing. Any number of threads, processes and hosts may use one book at the same time.
+
+    A stake b says what is paid: b if it happens, or with b < 0 |b| if it does not. The price is due at once,
+    rounded up to a whole unit; the payout when the outcome is final. The ledger moves no money: it says what
+    is due to whom.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from makewhole.ledger import Ledger
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Ledger.open(f"{folder.name}/delays.db") as ledger:
+    ...     book = ledger.create("ua-delays", capital=500_000, max_stake=20_000, unit="cent")
+    ...     forecast = book.forecast("UA-123", mu=0.2)
+    ...     receipt = book.stake("UA-123", by="ann", stake=10_000)
+    ...     reported = book.report("UA-123", outcome=1)
+    ...     settled = book.settle()
+    ...     payments = book.payments("UA-123")
+    >>> receipt["price"], [(payment.by, payment.amount) for payment in payments]
+    (2200, [('ann', 10000)])
+    """
+
+    def __init__(self, name: str, writer: Writer, base: BaseForecaster | None) -> None:
+        self.name, self._writer, self._base = name, writer, base
+
+    def __repr__(self) -> str:
+        return f"Book({self.name!r})"
+
+    # --- write --------------------------------------------------------------------------------------------
+
+    def forecast(
+        self,
+        id: str,  # noqa: A002 - what callers call it
+        *,
+        mu: float | None = None,
+        x: Any = None,
+        c_hat: float | None = None,
+        closes: Any = None,
+        groups: Any = None,
+        key: str | None = None,
+    ) -> Receipt:
+        """Publish a probability for an id; if it has one, this is a new version.
+
+        With a model (`ledger.book(name, base=model)`) give `x` in place of `mu`. Nobody can stake from
+        `closes` on: a datetime with a time zone, its ISO text, or microseconds since 1970. The receipt's
+        `["published"]` is μ and c.
+        """
+        if self._base is not None or x is not None:
+            said = ask(self._base, None, (0.0, 1.0), x, mu, c_hat)
+            (mu,), (c_hat,) = said
+        asked = {"id": id, "mu": mu, "c_hat": c_hat, "closes": closes, "groups": groups}
+        return self._one("forecast", asked, key)
+
+    def stake(
+        self,
+        id: str,  # noqa: A002 - what callers call it
+        *,
+        by: Any,
+        stake: int,
+        price: int | None = None,
+        key: str | None = None,
+    ) -> Receipt:
+        """Take a stake on the latest forecast for an id; `price` is the most that she would pay."""
+        return self._one("stake", {"id": id, "by": by, "stake": stake, "price": price}, key)
+
+    def report(
+        self,
+        id: str,  # noqa: A002 - what callers call it
+        outcome: int,
+        *,
+        by: str | None = None,
+        key: str | None = None,
+    ) -> Receipt:
+        """Report an outcome; it becomes final after the book's hold, and can be replaced until then."""
+        return self._one("report", {"id": id, "outcome": outcome, "by": by}, key)
+
+    def settle(self, id: str | None = None, *, key: str | None = None) -> list[Receipt]:  # noqa: A002 - what callers call it
+        """Settle an id, or everything whose outcome is final; `payments` says what is due to whom."""
+        return self.do_many([{"do": "settle", "id": id, "key": key}])[0].answer()
+
+    def void(self, id: str, reason: str, *, key: str | None = None) -> Receipt:  # noqa: A002 - what callers call it
+        """Call an id off: every price is due back."""
+        return self._one("void", {"id": id, "reason": reason}, key)
+
+    def deposit(self, amount: int, *, key: str | None = None) -> Receipt:
+        """Add to the capital."""
+        return self._one("deposit", {"amount": amount}, key)
+
+    def withdraw(self, amount: int, *, key: str | None = None) -> Receipt:
+        """Take out of the capital what the certificate leaves."""
+        return self._one("withdraw", {"amount": amount}, key)
+
+    def compensate(
+        self,
+        id: str,  # noqa: A002 - what callers call it
+        *,
+        by: str,
+        amount: int,
+        reason: str,
+        key: str | None = None,
+    ) -> Receipt:
+        """Make good a mistake that was found when all was final: outside the certificate, and shown."""
+        return self._one("compensate", {"id": id, "by": by, "amount": amount, "reason": reason}, key)
+
+    def do_many(self, requests: Sequence[Mapping[str, Any]]) -> list[Waiting]:
+        """Do many things in this order and store them together, which is much faster.
+
+        A request is the arguments of a verb as a dictionary, with the verb under "do". Each is answered by
+        itself: `answer()` returns its receipts or raises its refusal.
+        """
+        return self._writer.ask([read_request(request) for request in requests])
+
+    def _one(self, verb: str, asked: dict[str, Any], key: str | None) -> Receipt:
+        (receipt,) = self.do_many([{"do": verb, "key": key} | asked])[0].answer()
+        return receipt
+
+    # --- read ---------------------------------------------------------------------------------------------
+
+    def quote(
+        self,
+        id: str,  # noqa: A002 - what callers call it
+        *,
+        by: Any,
+        stake: int | None = None,
+        payout: int | None = None,
+        losses: Mapping[Any, tuple[int, int]] | None = None,
+    ) -> Quote:
+        """What a bet on an id costs somebody now; say `stake`, `payout` (if it happens) or `losses`.
+
+        `losses` is a table {action: (loss if y = 0, loss if y = 1)} in whole units. The action is
+        chosen whose loss, made certain by a bet, is least.
+        """
+        if sum(given is not None for given in (stake, payout, losses)) != 1:
+            raise TypeError("give one of stake, payout and losses")
+        who = read_by(by)
+        with self._writer.lock:
+            state = self._writer.state()
+            subject = self._find(id)
+            mu, c = (asked := state.f.quote(subject.versions[-1], by=who)).mu, asked.c
+            turnover = state.money.turnover
+            left, one_sided = int(state.f.max_stake) - subject.gross, state.f.one_sided
+        if losses is None:
+            b = read_units("payout", payout, least=1) if stake is None else read_stake(stake)
+            return _quoted(id, mu, c, b, turnover)
+        found = []
+        for action, (if_0, if_1) in losses.items():
+            low, high = (read_units("losses", abs(loss)) * (1 if loss >= 0 else -1) for loss in (if_0, if_1))
+            b = high - low
+            if abs(b) <= left and not (one_sided and b < 0):
+                made = _quoted(id, mu, c, b, turnover)
+                found.append(made._replace(action=action, loss=made.price + (low if b >= 0 else high)))
+        if not found:
+            raise StakeRefused(f"no action can be insured: id={id!r} leaves stakes of {left}", left)
+        return min(found, key=lambda made: made.loss or 0)
+
+    def payments(self, id: str) -> list[Payment]:  # noqa: A002 - what callers call it
+        """What is due to whom for an id that was settled or voided, in order of staking."""
+        with self._writer.lock:
+            events = self._writer.about(read_text("id", id))
+        last = next((e for e in reversed(events) if e.kind in ("settled", "voided")), None)
+        if last is None:
+            if not events:
+                raise absent(id, lambda _: None)
+            return []
+        end = last.data()
+        due = []
+        for event in events:
+            if event.kind == "staked":
+                body = event.data()
+                stake, price = body["stake"], body["price"]
+                happened = (stake > 0) == bool(end.get("outcome"))
+                amount = price if last.kind == "voided" else abs(stake) if happened else 0
+                due.append(Payment(body["by"], amount, event.seq, stake, price))
+        return due
+
+    def open_ids(self) -> list[str]:
+        """The ids that are not final, oldest first."""
+        with self._writer.lock:
+            return list(self._writer.state().subjects)
+
+    def account(self, name: str) -> Any:
+        """What a customer has taken of her line (`InsuredForecaster.account`)."""
+        with self._writer.lock:
+            return self._writer.state().f.account(name)
+
+    def statement(self) -> BookStatement:
+        """The sums of the book, its certificate, and the head of its chain."""
+        with self._writer.lock:
+            return state_book(self._writer.state())
+
+    def events(self, since: int = 0) -> Iterator[Event]:
+        """The events after a number, the oldest first."""
+        return self._writer.events(since)
+
+    def _find(self, id_: str) -> Subject:
+        subject = self._writer.state().subjects.get(read_text("id", id_))
+        if subject is None:
+            raise absent(id_, self._writer.ended)
+        return subject
+
+
+def _quoted(id_: str, mu: float, c: float, stake: int, turnover: int) -> Quote:
+    price = whole_price(stake, mu, c, turnover)
+    return Quote(id_, mu, c, stake, price, abs(stake), int(stake >= 0))
+
+
+def read_request(given: Mapping[str, Any]) -> Request:
+    """A request from plain data; an error that names what is wrong."""
+    verb = given.get("do")
+    if verb not in VERBS:
+        raise ValueError(f"do must be one of {', '.join(VERBS)}; got {verb!r}")
+    kind, names = VERBS[verb]
+    unknown = given.keys() - {"do", "key", *names}
+    if unknown:
+        raise TypeError(f"{verb} takes {', '.join(names)} and key; got {', '.join(sorted(unknown))}")
+    asked = {name: given[name] for name in names if given.get(name) is not None}
+    if "closes" in asked:
+        asked["closes"] = read_time("closes", asked["closes"])
+    if "price" in asked:
+        asked["most"] = asked.pop("price")
+    return Request(kind, asked, given.get("key"))
+
+
+def read_time(name: str, value: Any) -> int:
+    """A time as microseconds since 1970, from those, a datetime with a time zone, or its ISO text."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    try:
+        given = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if not isinstance(given, datetime) or given.tzinfo is None:
+            raise ValueError
+    except ValueError:
+        raise ValueError(
+            f"{name} must be a time with its zone, such as 2026-05-01T12:00Z; got {value!r}"
+        ) from None
+    return (given - _EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,48 @@
+"""The log: events, each chained to the one before by a hash over everything it says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, NamedTuple
+
+# The hash before the first event of a book.
+ORIGIN = bytes(32)
+
+_encode = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True, check_circular=False
+).encode
+
+
+class Event(NamedTuple):
+    """One line of a book's log.
+
+    `seq` counts from 1; `at` is in microseconds since 1970 (UTC) and never falls; `kind` says what happened,
+    `about` to which id; `body` is JSON text, and `hash` covers all of it and the hash before.
+    """
+
+    book: str
+    seq: int
+    at: int
+    kind: str
+    about: str | None
+    body: str
+    hash: bytes
+
+    def data(self) -> dict[str, Any]:
+        """The body as plain data."""
+        read: dict[str, Any] = json.loads(self.body)
+        return read
+
+
+def plain_text(data: Any) -> str:
+    """Return plain data as JSON text, always the same text for the same data."""
+    return _encode(data)
+
+
+def chained(previous: bytes, book: str, seq: int, at: int, kind: str, about: str | None, body: str) -> bytes:
+    """Return the hash of an event that follows one with the hash `previous`."""
+    # The lengths keep apart what would otherwise read the same; the body comes last and needs none.
+    name, of = book.encode(), b"" if about is None else about.encode()
+    head = f"{seq} {at} {kind} {len(name)} {-1 if about is None else len(of)}\n".encode()
+    return hashlib.sha256(b"".join((previous, head, name, of, body.encode()))).digest()

@@ -1,0 +1,57 @@
+"""Follow a log: recovery, reading on and verifying are the same loop over the same rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from makewhole.insured.refusals import ConservationError, Refusal
+from makewhole.ledger.events import Event, chained, plain_text
+from makewhole.ledger.refusals import LogDamaged
+from makewhole.ledger.rules import KINDS, State
+from makewhole.ledger.store import Store
+
+
+def follow(state: State, event: Event, store: Store) -> None:
+    """Take a state one event further, if the event follows from it; LogDamaged if it does not."""
+    book, seq, at, kind, about, body, found = event
+    if seq != state.seq + 1:
+        raise LogDamaged(f"book {book!r}: event {state.seq + 1} is missing; event {seq} is next", seq)
+    if chained(state.hash, book, seq, at, kind, about, body) != found:
+        raise LogDamaged(f"book {book!r}: event {seq} was changed: its hash does not fit", seq)
+    try:
+        given = json.loads(body)
+        again = KINDS[kind](state, seq, at, given, lambda id_: store.ended(book, id_, seq))
+    except (Refusal, ConservationError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise LogDamaged(
+            f"book {book!r}: event {seq}, {kind!r}, cannot have happened: {error}", seq
+        ) from error
+    if at < state.at or plain_text(again) != body or about != again.get("id"):
+        message = f"book {book!r}: event {seq}, {kind!r}, does not follow from those before it"
+        raise LogDamaged(message, seq, again)
+    state.seq, state.at, state.hash = seq, at, found
+
+
+def snapshot_of(state: State) -> str:
+    """The state as text: the same text for the same state, however it was reached."""
+    plain = state.to_plain()
+    plain["forecaster"]["items"].sort(key=lambda item: plain_text(item[0]))
+    return plain_text(plain)
+
+
+def recover(store: Store, book: str) -> State:
+    """The state of a book: its latest snapshot, and the events since."""
+    kept = store.snapshot(book)
+    try:
+        state = State(book) if kept is None else State.from_plain(book, json.loads(kept[1]))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        at = 0 if kept is None else kept[0]
+        raise LogDamaged(f"book {book!r}: the snapshot after event {at} is damaged: {error}", at) from error
+    return read_on(state, store.events(book, state.seq), store)
+
+
+def read_on(state: State, events: Iterable[Event], store: Store) -> State:
+    """Follow further events."""
+    for event in events:
+        follow(state, event, store)
+    return state

@@ -1,0 +1,224 @@
+"""The ledger: durable books, with a receipt for every promise."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self
+
+from makewhole.forecasters import adapt
+from makewhole.insured.forecaster import InsuredForecaster
+from makewhole.ledger.book import Book
+from makewhole.ledger.money import read_units
+from makewhole.ledger.receipts import Receipt, Signer
+from makewhole.ledger.refusals import LedgerUnavailable
+from makewhole.ledger.rules import RULES, read_text
+from makewhole.ledger.store import SqliteStore, Store, open_store
+from makewhole.ledger.verifying import Verified, verify_all
+from makewhole.ledger.writing import Request, Writer
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000
+
+
+class Ledger:
+    """Durable books in one SQLite file, or in one PostgreSQL database.
+
+    Open it with `Ledger.open`; it may be used by many threads, and by many processes at the same time.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from makewhole.ledger import Ledger
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger.open(f"{folder.name}/books.db")
+    >>> book = ledger.create("ua-delays", capital=500_000, max_stake=20_000, unit="cent")
+    >>> ledger.books()
+    ['ua-delays']
+    >>> ledger.verify().events
+    1
+    >>> ledger.close()
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        key: str | os.PathLike[str] | None = None,
+        clock: Callable[[], int] = _now,
+    ) -> None:
+        self._store, self._clock = store, clock
+        self._key = None if key is None else Path(key)
+        self._signers: dict[str, Signer] = {}
+        self._writers: dict[str, Writer] = {}
+
+    @classmethod
+    def open(
+        cls,
+        where: str | os.PathLike[str],
+        *,
+        key: str | os.PathLike[str] | None = None,
+        clock: Callable[[], int] = _now,
+        wait: float = 5.0,
+    ) -> Self:
+        """Open a ledger: a file, which is made if there is none, or "postgresql://…".
+
+        Parameters
+        ----------
+        where
+            The file or the address.
+        key
+            The file of the key that signs receipts. By default the ledger's name with ".key" after it, beside
+            the ledger's file; for PostgreSQL it must be given before anything is written.
+        clock
+            Gives microseconds since 1970; the ledger's time never runs backwards.
+        wait
+            For how many seconds to wait while somebody else writes.
+        """
+        store = open_store(where, wait=wait)
+        if key is None and isinstance(store, SqliteStore):
+            key = f"{os.fspath(where)}.key"
+        return cls(store, key, clock)
+
+    def close(self) -> None:
+        """Let go of the file or the database."""
+        with self._store.lock:
+            self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- books --------------------------------------------------------------------------------------------
+
+    def create(
+        self,
+        name: str,
+        *,
+        capital: int,
+        max_stake: int,
+        unit: str,
+        hold: float | timedelta = 0,
+        base: Any = None,
+        **settings: Any,
+    ) -> Book:
+        """Begin a book; raises `BookExists` if there is one of this name.
+
+        Parameters
+        ----------
+        name
+            Its name.
+        capital
+            The most that may ever be lost, in whole units.
+        max_stake
+            The most that all stakes on one id may pay, over all its versions.
+        unit
+            What the whole units are, such as "cent".
+        hold
+            For how long an outcome can be replaced before it is final; in seconds, or a timedelta.
+        base
+            A model that says μ for features, in place of `mu`; the ledger does not teach it.
+        settings
+            `correction`, `one_sided`, `max_exposure`, `c_range`, `lines` and `thaw` of `InsuredForecaster`.
+        """
+        allowed = {"correction", "one_sided", "max_exposure", "c_range", "lines", "thaw"}
+        if settings.keys() - allowed:
+            raise TypeError(f"create takes {', '.join(sorted(allowed))}; got {', '.join(sorted(settings))}")
+        made = InsuredForecaster(
+            None,
+            settings.pop("correction", None),
+            capital=read_units("capital", capital, least=1),
+            max_stake=read_units("max_stake", max_stake, least=1),
+            **settings,
+        )
+        seconds = hold.total_seconds() if isinstance(hold, timedelta) else hold
+        if not 0 <= seconds <= 1e10:
+            raise ValueError(f"hold must be at least 0 seconds; got {hold!r}")
+        given = {
+            "rules": RULES,
+            "unit": read_text("unit", unit),
+            "hold": round(seconds * 1_000_000),
+            "key": self._current().public,
+            "forecaster": made.to_state(),
+        }
+        self._writer(read_text("name", name)).ask([Request("created", given)])[0].answer()
+        return self.book(name, base=base)
+
+    def book(self, name: str, *, base: Any = None) -> Book:
+        """A book that was created before; with a model of yours as `base`, forecasts may be made for an x."""
+        writer = self._writer(name)
+        with self._store.lock:
+            writer.state()
+        return Book(name, writer, None if base is None else adapt(base, None))
+
+    def books(self) -> list[str]:
+        """The names of all books."""
+        with self._store.lock:
+            return self._store.books()
+
+    def _writer(self, name: str) -> Writer:
+        with self._store.lock:
+            if name not in self._writers:
+                self._writers[name] = Writer(name, self._store, self._signer, self._clock)
+            return self._writers[name]
+
+    # --- keys ---------------------------------------------------------------------------------------------
+
+    def _current(self) -> Signer:
+        if self._key is None:
+            raise ValueError(
+                "key must name the file of the key that signs receipts: Ledger.open(..., key=...)"
+            )
+        signer = Signer.at(self._key)
+        self._signers[signer.public] = signer
+        return signer
+
+    def _signer(self, public: str) -> Signer:
+        """The private part of a key: in the file, or in that of a new key that is not yet in its place."""
+        if public not in self._signers:
+            self._current()
+            following = Path(f"{self._key}.new")
+            if following.exists():
+                signer = Signer.of(following)
+                self._signers[signer.public] = signer
+        if public not in self._signers:
+            raise LedgerUnavailable(
+                f"the key in {str(self._key)!r} is not the book's, {public}: give that one"
+            )
+        return self._signers[public]
+
+    def rekey(self) -> str:
+        """Sign with a new key from here on, which every book notes; returns its public part."""
+        self._current()
+        following = Path(f"{self._key}.new")
+        signer = Signer.at(following)
+        self._signers[signer.public] = signer
+        for name in self.books():
+            with self._store.lock:
+                known = self._writer(name).state().key == signer.public
+            if not known:
+                self._writer(name).ask([Request("rekeyed", {"key": signer.public})])[0].answer()
+        following.replace(self._key or following)
+        return signer.public
+
+    # --- the whole ----------------------------------------------------------------------------------------
+
+    def verify(self, receipts: Iterable[Receipt] = (), *, book: str | None = None) -> Verified:
+        """Replay every event of every book; raises `LogDamaged` at the first that does not follow.
+
+        With receipts, the log must have the event and the head that each of them names.
+        """
+        with self._store.lock, self._store.reading():
+            return verify_all(self._store, self.books() if book is None else [book], list(receipts))
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy an SQLite ledger to a new file, while others read and write. The key is not copied."""
+        if not isinstance(self._store, SqliteStore):
+            raise ValueError("backup is for SQLite: use pg_dump for a PostgreSQL database")
+        with self._store.lock:
+            self._store.backup(path)

@@ -1,0 +1,375 @@
+"""The rules of a book: one function for every kind of event, from the state before to the state after.
+
+The same functions decide a request, recover a book after a crash, and verify a log. Each takes what was asked
+for, refuses it or changes the state, and returns the body of the event: what was asked, and what came of it.
+When a log is read again, the body must come out as it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from makewhole import arguments
+from makewhole.insured.capital import NotLeft, least_capital, with_capital
+from makewhole.insured.forecaster import InsuredForecaster
+from makewhole.insured.refusals import ConservationError, PriceRefused, StakeRefused
+from makewhole.ledger.events import ORIGIN
+from makewhole.ledger.money import read_units, whole_price
+from makewhole.ledger.refusals import (
+    CapitalRefused,
+    ReportsDisagree,
+    StakingClosed,
+    SubjectFinal,
+    SubjectOpen,
+    UnknownSubject,
+)
+
+# The rules as they are here. A book goes on with those it was created with.
+RULES = 1
+
+_LONGEST = 500
+
+Body = dict[str, Any]
+# Says of an id that is not open how it ended: "settled", "voided", or None if it was never forecast.
+Finished = Callable[[str], str | None]
+
+
+@dataclass(slots=True)
+class Subject:
+    """What a promise is about, such as a flight: its forecasts, the sums of its stakes, and its outcome.
+
+    `versions` are the events of the forecasts that have stakes, and of the latest. `if_1` and `if_0` are what
+    is to be paid after each outcome.
+    """
+
+    versions: list[int] = field(default_factory=list)
+    forecasts: int = 0
+    staked_on: int = 0  # how many stakes the latest forecast has
+    closes: int | None = None
+    bets: int = 0
+    gross: int = 0
+    premiums: int = 0
+    if_1: int = 0
+    if_0: int = 0
+    outcome: int | None = None
+    reporter: str | None = None
+    due: int = 0  # when the outcome becomes final
+
+
+@dataclass(slots=True)
+class Money:
+    """The sums of a book in whole units.
+
+    `turnover` is the sum of the sizes of all stakes, and `earned` the premiums of what is settled.
+    """
+
+    capital: int = 0
+    turnover: int = 0
+    premiums: int = 0
+    earned: int = 0
+    payouts: int = 0
+    refunds: int = 0
+    compensated: int = 0
+
+    @property
+    def lost(self) -> int:
+        """What was lost on everything that is settled; below 0 if it was won."""
+        return self.payouts - self.earned
+
+    @property
+    def cash(self) -> int:
+        """What should be there now: the capital and the premiums, less what was paid."""
+        return self.capital + self.premiums - self.payouts - self.refunds
+
+
+class State:
+    """All that a log says of a book, up to the event `seq`."""
+
+    __slots__ = ("at", "f", "hash", "hold", "key", "money", "name", "seq", "subjects", "unit")
+
+    def __init__(self, name: str) -> None:
+        self.name, self.seq, self.hash, self.at = name, 0, ORIGIN, 0
+        self.f: Any = None  # the InsuredForecaster, once there is one
+        self.unit, self.hold, self.key = "", 0, ""
+        self.subjects: dict[str, Subject] = {}
+        self.money = Money()
+
+    def to_plain(self) -> dict[str, Any]:
+        """The state as plain data."""
+        return {
+            "seq": self.seq,
+            "hash": self.hash.hex(),
+            "at": self.at,
+            "unit": self.unit,
+            "hold": self.hold,
+            "key": self.key,
+            "money": asdict(self.money),
+            "subjects": [[id_, asdict(subject)] for id_, subject in self.subjects.items()],
+            "forecaster": self.f.to_state(),
+        }
+
+    @classmethod
+    def from_plain(cls, name: str, plain: dict[str, Any]) -> State:
+        """The state for which `to_plain` returned this."""
+        made = cls(name)
+        for part in ("seq", "at", "unit", "hold", "key"):
+            setattr(made, part, plain[part])
+        made.hash = bytes.fromhex(plain["hash"])
+        made.money = Money(**plain["money"])
+        made.subjects = {id_: Subject(**subject) for id_, subject in plain["subjects"]}
+        made.f = InsuredForecaster.from_state(plain["forecaster"])
+        return made
+
+
+# --- reading what was asked -------------------------------------------------------------------------------
+
+
+def read_text(name: str, value: Any) -> str:
+    """Return a text that every database keeps as it is; an error for others."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be text; got {value!r}")
+    if not 0 < len(value) <= _LONGEST:
+        raise ValueError(f"{name} must have 1 to {_LONGEST} characters; got {len(value)}")
+    if "\0" in value or (not value.isascii() and value != value.encode(errors="replace").decode()):
+        raise ValueError(f"{name} must be valid text without a zero character; got {value!r}")
+    return value
+
+
+def read_by(value: Any) -> str | list[str]:
+    """Return who bets: a name, or the levels that she belongs to and herself."""
+    if value is None:
+        raise TypeError("by must name who stakes: somebody has to be paid")
+    if isinstance(value, (list, tuple)):
+        return [read_text("by", one) for one in value]
+    return read_text("by", value)
+
+
+def _subject(state: State, given: Body, finished: Finished) -> tuple[str, Subject]:
+    id_ = read_text("id", given.get("id"))
+    subject = state.subjects.get(id_)
+    if subject is None:
+        raise absent(id_, finished)
+    return id_, subject
+
+
+def absent(id_: str, finished: Finished) -> Exception:
+    """The error for an id that is not open."""
+    how = finished(id_)
+    if how is None:
+        return UnknownSubject(f"no forecast was made for id={id_!r}: make one first")
+    return SubjectFinal(f"id={id_!r} was {how}, which is final; a mistake is made good with compensate")
+
+
+def _open_for_stakes(id_: str, subject: Subject, at: int) -> None:
+    if subject.outcome is not None:
+        raise StakingClosed(f"an outcome was reported for id={id_!r}: nobody can stake on it any more")
+    if subject.closes is not None and at >= subject.closes:
+        raise StakingClosed(f"id={id_!r} closed at {subject.closes}; it is {at} (microseconds since 1970)")
+
+
+# --- one function for every kind of event -----------------------------------------------------------------
+
+
+def created(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
+    """Begin a book: with a forecaster as plain data, a unit, a hold, and the key that signs receipts."""
+    if given["rules"] != RULES:
+        raise ValueError(f"the book was created with rules {given['rules']}; this version has {RULES}")
+    state.f = InsuredForecaster.from_state(given["forecaster"])
+    state.unit, state.hold, state.key = given["unit"], given["hold"], given["key"]
+    state.money = Money(capital=int(state.f.capital))
+    return given
+
+
+def forecast(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
+    """Publish a forecast for an id, the first or a new version; stakes on older ones keep their price."""
+    id_ = read_text("id", given.get("id"))
+    subject = state.subjects.get(id_)
+    if subject is None:
+        if finished(id_) is not None:
+            raise absent(id_, finished)
+        subject = Subject()
+    else:
+        _open_for_stakes(id_, subject, at)
+    closes = given.get("closes", subject.closes)
+    if closes is not None and arguments.whole("closes", closes, least=0) <= at:
+        raise ValueError(f"closes must lie in the future; got {closes}, it is {at} (microseconds since 1970)")
+    mu: Any = given.get("mu")
+    c_hat, groups = given.get("c_hat"), given.get("groups")
+    if groups is not None:
+        groups = [read_text("groups", one) for one in ([groups] if isinstance(groups, str) else groups)]
+    made = state.f.forecast(mu=mu, c_hat=c_hat, groups=groups, id=seq)
+    if subject.versions and not subject.staked_on:
+        state.f.void(subject.versions.pop())  # nobody can stake on it any more
+    subject.versions.append(seq)
+    subject.forecasts += 1
+    subject.staked_on, subject.closes = 0, closes
+    state.subjects[id_] = subject
+    body = {"id": id_, "mu": float(mu), "version": subject.forecasts, "published": [made.mu, made.c]}
+    if c_hat is not None:
+        body["c_hat"] = float(c_hat)
+    if closes is not None:
+        body["closes"] = closes
+    if groups is not None:
+        body["groups"] = groups
+    return body
+
+
+def staked(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
+    """Take a stake on the latest forecast for an id, at the price of whoever stakes."""
+    id_, subject = _subject(state, given, finished)
+    _open_for_stakes(id_, subject, at)
+    by = read_by(given.get("by"))
+    stake = read_stake(given.get("stake"))
+    cap = int(state.f.max_stake)
+    if subject.gross + abs(stake) > cap:
+        left = cap - subject.gross
+        message = f"stake {stake} is over the cap of {cap} for id={id_!r}, all its versions: {left} is left"
+        raise StakeRefused(message, left)
+    on = subject.versions[-1]
+    quote = state.f.quote(on, by=by)
+    price = whole_price(stake, quote.mu, quote.c, state.money.turnover)
+    body = {"id": id_, "by": by, "stake": stake, "on": on, "mu": quote.mu, "c": quote.c, "price": price}
+    most = given.get("most")
+    if most is not None:
+        body["most"] = read_units("price", most)
+        if price > most:
+            raise PriceRefused(f"the price is {price} now, above price={most}", price)
+    state.f.stake(on, float(stake), by=by)
+    subject.bets += 1
+    subject.staked_on += 1
+    subject.gross += abs(stake)
+    subject.premiums += price
+    if stake > 0:
+        subject.if_1 += stake
+    else:
+        subject.if_0 -= stake
+    state.money.premiums += price
+    state.money.turnover += abs(stake)
+    return body
+
+
+def read_stake(value: Any) -> int:
+    """Return a stake: a whole number of units, not 0."""
+    if type(value) is not int:
+        size = read_units("stake", abs(value) if isinstance(value, (int, float)) else value)
+        value = size if value > 0 else -size
+    if value == 0:
+        raise ValueError("stake must not be 0: it says what is paid, above 0 if it happens, below 0 if not")
+    return int(value)
+
+
+def reported(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
+    """Note an outcome. It is final when the hold is over; until then whoever reported it may replace it."""
+    id_, subject = _subject(state, given, finished)
+    outcome = arguments.outcome(given.get("outcome"), None)
+    by = given.get("by")
+    if by is not None:
+        by = read_text("by", by)
+    if subject.outcome is None or subject.outcome != outcome:
+        if subject.outcome is not None and at >= subject.due:
+            raise SubjectFinal(
+                f"{subject.outcome} was reported for id={id_!r}, and its hold is over: settle()"
+            )
+        if subject.outcome is not None and by != subject.reporter:
+            raise ReportsDisagree(
+                f"{subject.reporter or 'somebody'} reported {subject.outcome} for id={id_!r}, and"
+                f" {by or 'somebody'} reports {outcome}: let the first replace it, or void the id"
+            )
+        subject.outcome, subject.reporter, subject.due = outcome, by, at + state.hold
+    body = {"id": id_, "outcome": outcome, "due": subject.due}
+    return body if by is None else body | {"by": by}
+
+
+def settled(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
+    """Settle an id whose outcome is final: what was promised is due, and the forecaster learns."""
+    id_, subject = _subject(state, given, finished)
+    if subject.outcome is None:
+        raise SubjectOpen(f"no outcome was reported for id={id_!r}")
+    if at < subject.due:
+        raise SubjectOpen(f"the outcome of id={id_!r} is held until {subject.due}; it is {at}")
+    for on in subject.versions:
+        state.f.settle(on, subject.outcome)
+    payouts = subject.if_1 if subject.outcome else subject.if_0
+    money = state.money
+    money.payouts += payouts
+    money.earned += subject.premiums
+    if money.lost > money.capital:
+        raise ConservationError(f"{money.lost} was lost, more than the capital of {money.capital}: a bug")
+    del state.subjects[id_]
+    return {
+        "id": id_,
+        "outcome": subject.outcome,
+        "stakes": subject.bets,
+        "premiums": subject.premiums,
+        "payouts": payouts,
+    }
+
+
+def voided(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
+    """Call an id off: every premium is returned, and nothing is learned."""
+    id_, subject = _subject(state, given, finished)
+    reason = read_text("reason", given.get("reason"))
+    for on in subject.versions:
+        state.f.void(on)
+    state.money.refunds += subject.premiums
+    del state.subjects[id_]
+    return {"id": id_, "reason": reason, "stakes": subject.bets, "refunds": subject.premiums}
+
+
+def deposited(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
+    """Add to the capital."""
+    amount = read_units("amount", given.get("amount"), least=1)
+    state.f = with_capital(state.f, state.f.capital + amount)
+    state.money.capital += amount
+    return {"amount": amount, "capital": state.money.capital}
+
+
+def withdrawn(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
+    """Take out of the capital what neither losses nor open bets need."""
+    amount = read_units("amount", given.get("amount"), least=1)
+    try:
+        state.f = with_capital(state.f, state.f.capital - amount)
+    except NotLeft as refused:
+        left = max(0, int(state.f.capital - max(refused.limit, least_capital(state.f))))
+        message = f"amount must be at most {left}, what the certificate leaves; got {amount}"
+        raise CapitalRefused(message, left) from None
+    state.money.capital -= amount
+    return {"amount": amount, "capital": state.money.capital}
+
+
+def compensated(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
+    """Make good a mistake that was found too late: outside the certificate, and shown."""
+    amount = read_units("amount", given.get("amount"), least=1)
+    by, reason = read_text("by", given.get("by")), read_text("reason", given.get("reason"))
+    id_ = read_text("id", given.get("id"))
+    if id_ in state.subjects:
+        raise SubjectOpen(f"id={id_!r} is not final: replace its report, or void it")
+    if finished(id_) is None:
+        raise absent(id_, finished)
+    state.money.compensated += amount
+    return {"id": id_, "by": by, "amount": amount, "reason": reason}
+
+
+def rekeyed(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
+    """Sign receipts with another key from here on; `key` is its public part."""
+    state.key = read_text("key", given.get("key"))
+    return {"key": state.key}
+
+
+KINDS: dict[str, Callable[[State, int, int, Body, Finished], Body]] = {
+    rule.__name__: rule
+    for rule in (
+        created,
+        forecast,
+        staked,
+        reported,
+        settled,
+        voided,
+        deposited,
+        withdrawn,
+        compensated,
+        rekeyed,
+    )
+}

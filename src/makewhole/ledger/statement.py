@@ -1,0 +1,78 @@
+"""The statement of a book, in whole units."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from makewhole.insured.capital import least_capital
+from makewhole.ledger.rules import State
+
+
+@dataclass(frozen=True)
+class BookStatement:
+    """The sums of a book in whole units, what it can lose at worst, and the head of its chain.
+
+    `lost` is what was lost on everything settled (below 0: won), at most the `capital`. `at_risk` is the most
+    that open bets can still lose, and `left` what the certificate leaves: so much can be withdrawn or lost.
+    `cash` is what should be there: capital and premiums, less what was due. Compensations are outside it.
+    """
+
+    book: str
+    unit: str
+    events: int
+    head: str
+    capital: int
+    premiums: int
+    payouts: int
+    refunds: int
+    compensated: int
+    lost: int
+    cash: int
+    open: int
+    at_risk: float
+    left: float
+    settled: int
+    stakes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        result = f"lost {self.lost:,}" if self.lost > 0 else f"won {-self.lost:,}"
+        lines = [
+            f"Book {self.book}, in whole units ({self.unit})",
+            f"  {self.settled:,} forecasts settled, {self.stakes:,} stakes; {self.open:,} ids open",
+            f"  premiums {self.premiums:,}, payouts {self.payouts:,}, refunds {self.refunds:,}: {result}",
+            f"  at most {self.capital:,} can ever be lost; {self.left:,.0f} of it is free",
+            f"  cash that should be there: {self.cash:,}",
+            f"  {self.events:,} events, head {self.head}",
+        ]
+        if self.compensated:
+            lines.insert(4, f"  compensated, outside the certificate: {self.compensated:,}")
+        return "\n".join(lines)
+
+
+def state_book(state: State) -> BookStatement:
+    """The statement of a book as it stands."""
+    money, told = state.money, state.f.statement()
+    lost_and_at_risk = least_capital(state.f)
+    return BookStatement(
+        book=state.name,
+        unit=state.unit,
+        events=state.seq,
+        head=state.hash.hex(),
+        capital=money.capital,
+        premiums=money.premiums,
+        payouts=money.payouts,
+        refunds=money.refunds,
+        compensated=money.compensated,
+        lost=money.lost,
+        cash=money.cash,
+        open=len(state.subjects),
+        at_risk=lost_and_at_risk - told.total_loss,
+        left=state.f.capital - lost_and_at_risk,
+        settled=told.rounds,
+        stakes=told.bets,
+    )

@@ -1,0 +1,335 @@
+"""Where the log is kept: SQLite in a file, or PostgreSQL. The statements are the same for both.
+
+A writer takes the book first, then reads on, decides, inserts events and then keys, and commits. The primary
+key (book, seq) is the last line of defence: two events can never have the same place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from makewhole.extras import need
+from makewhole.ledger.events import Event
+from makewhole.ledger.refusals import LedgerUnavailable, NotALedger
+
+# "mwhl": how SQLite knows our files from others.
+_APPLICATION = 0x6D77686C
+
+# The steps from one version of the tables to the next, forward only: version n has had the first n.
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE events (
+            book TEXT NOT NULL, seq BIGINT NOT NULL, at BIGINT NOT NULL, kind TEXT NOT NULL,
+            about TEXT, body TEXT NOT NULL, hash {bytes} NOT NULL, PRIMARY KEY (book, seq)){rowid}""",
+        "CREATE INDEX events_about ON events (book, about, seq)",
+        """CREATE TABLE keys (
+            book TEXT NOT NULL, key TEXT NOT NULL, digest {bytes} NOT NULL, first BIGINT NOT NULL,
+            seq BIGINT NOT NULL, PRIMARY KEY (book, key)){rowid}""",
+        """CREATE TABLE snapshots (
+            book TEXT NOT NULL, seq BIGINT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (book, seq))""",
+    ),
+)
+
+_EVENT = "book, seq, at, kind, about, body, hash"
+_INSERT = "INSERT INTO events (book, seq, at, kind, about, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT_KEY = "INSERT INTO keys (book, key, digest, first, seq) VALUES (?, ?, ?, ?, ?)"
+_PAGE = 5_000
+
+
+class Key(NamedTuple):
+    """A request that was done before: its digest, and the first and last event that came of it."""
+
+    key: str
+    digest: bytes
+    first: int
+    seq: int
+
+
+class Store:
+    """What SQLite and PostgreSQL have in common; it belongs to one thread at a time (`lock`)."""
+
+    _BY_ID = ""  # says which index to use, where a database would choose another
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        raise NotImplementedError
+
+    def _write(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        raise NotImplementedError
+
+    def writing(self, book: str) -> contextlib.AbstractContextManager[None]:
+        """Take a book: nobody else can write to it before this is over; then all is stored, or nothing."""
+        raise NotImplementedError
+
+    def reading(self) -> contextlib.AbstractContextManager[None]:
+        """See one state of the log throughout."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go of the database."""
+        raise NotImplementedError
+
+    # --- the log ------------------------------------------------------------------------------------------
+
+    def books(self) -> list[str]:
+        """The names of all books."""
+        return [name for (name,) in self._rows("SELECT book FROM events WHERE seq = 1 ORDER BY book")]
+
+    def head(self, book: str) -> int:
+        """The number of a book's last event; 0 if there is none."""
+        rows = self._rows("SELECT seq FROM events WHERE book = ? ORDER BY seq DESC LIMIT 1", (book,))
+        return rows[0][0] if rows else 0
+
+    def events(self, book: str, after: int = 0) -> Iterator[Event]:
+        """The events of a book after a number, a page at a time."""
+        sql = f"SELECT {_EVENT} FROM events WHERE book = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}"  # noqa: S608 - our own names
+        while True:
+            page = self._rows(sql, (book, after))
+            yield from map(Event._make, page)
+            if len(page) < _PAGE:
+                return
+            after = page[-1][1]
+
+    def about(self, book: str, id_: str) -> list[Event]:
+        """The events about an id, the oldest first."""
+        sql = f"SELECT {_EVENT} FROM events {self._BY_ID} WHERE book = ? AND about = ? ORDER BY seq"  # noqa: S608 - our own names
+        return [Event._make(row) for row in self._rows(sql, (book, id_))]
+
+    def ended(self, book: str, id_: str, before: int) -> str | None:
+        """How an id ended, "settled" or "voided", in the events before a number; None if it did not."""
+        sql = f"""SELECT kind FROM events {self._BY_ID} WHERE book = ? AND about = ? AND seq < ?
+                  AND kind IN ('settled', 'voided') ORDER BY seq DESC LIMIT 1"""  # noqa: S608 - our own names
+        rows = self._rows(sql, (book, id_, before))
+        return rows[0][0] if rows else None
+
+    def key(self, book: str, key: str) -> Key | None:
+        """What was done under a key."""
+        rows = self._rows("SELECT key, digest, first, seq FROM keys WHERE book = ? AND key = ?", (book, key))
+        return Key._make(rows[0]) if rows else None
+
+    def keys(self, book: str) -> list[Key]:
+        """All keys of a book."""
+        rows = self._rows("SELECT key, digest, first, seq FROM keys WHERE book = ? ORDER BY seq", (book,))
+        return list(map(Key._make, rows))
+
+    def snapshot(self, book: str) -> tuple[int, str] | None:
+        """The latest snapshot of a book: the event it was taken after, and the state as text."""
+        sql = "SELECT seq, body FROM snapshots WHERE book = ? ORDER BY seq DESC LIMIT 1"
+        rows = self._rows(sql, (book,))
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    def append(self, events: Sequence[Event], keys: Sequence[tuple[str, Key]]) -> None:
+        """Insert events and then keys, inside `writing`."""
+        self._write(_INSERT, events)
+        if keys:
+            self._write(_INSERT_KEY, [(book, *key) for book, key in keys])
+
+    def keep_snapshot(self, book: str, seq: int, body: str) -> None:
+        """Replace the snapshot of a book, inside `writing`."""
+        self._write("DELETE FROM snapshots WHERE book = ?", [(book,)])
+        self._write("INSERT INTO snapshots (book, seq, body) VALUES (?, ?, ?)", [(book, seq, body)])
+
+
+# --- SQLite -----------------------------------------------------------------------------------------------
+
+
+class SqliteStore(Store):
+    """A file. `BEGIN IMMEDIATE` takes the whole file: one writer at a time, however many books."""
+
+    _BY_ID = "INDEXED BY events_about"  # it would walk along the primary key
+
+    def __init__(self, path: str | os.PathLike[str], *, wait: float = 5.0, vfs: str | None = None) -> None:
+        super().__init__()
+        apsw = need("apsw", "ledger")
+        self._apsw, self.path = apsw, Path(path)
+        with self._unavailable():
+            self._connection = apsw.Connection(str(path), vfs=vfs)
+            self._connection.set_busy_timeout(int(wait * 1000))
+        try:
+            with self._unavailable():
+                self._prepare()
+        except BaseException:
+            self._connection.close(force=True)
+            raise
+
+    @contextlib.contextmanager
+    def _unavailable(self) -> Iterator[None]:
+        apsw = self._apsw
+        try:
+            yield
+        except (apsw.NotADBError, apsw.CorruptError) as error:
+            raise NotALedger(f"{self.path} is not a ledger, or is damaged: {error}") from error
+        except apsw.ConstraintError:
+            raise
+        except apsw.Error as error:
+            raise LedgerUnavailable(f"{self.path} cannot be used now: {error}") from error
+
+    def _prepare(self) -> None:
+        run = self._connection.execute
+        run("PRAGMA synchronous = FULL")
+        (tables,), (application,) = run("SELECT count(*) FROM sqlite_schema"), run("PRAGMA application_id")
+        if tables[0] and application[0] != _APPLICATION:
+            raise NotALedger(f"{self.path} is an SQLite file, but not a ledger of makewhole")
+        (version,) = run("PRAGMA user_version").fetchone()
+        if version > len(MIGRATIONS):
+            raise NotALedger(f"{self.path} has version {version}; this makewhole knows {len(MIGRATIONS)}")
+        if version == len(MIGRATIONS):
+            return
+        run("PRAGMA journal_mode = WAL")
+        run("BEGIN IMMEDIATE")
+        (version,) = run("PRAGMA user_version").fetchone()  # somebody else may have been quicker
+        for step in MIGRATIONS[version:]:
+            for sql in step:
+                run(sql.format(bytes="BLOB", rowid=" WITHOUT ROWID"))
+        run(f"PRAGMA application_id = {_APPLICATION}")
+        run(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        run("COMMIT")
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._unavailable():
+            rows: list[tuple[Any, ...]] = self._connection.execute(sql, values).fetchall()
+            return rows
+
+    def _write(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        self._connection.executemany(sql, rows)
+
+    @contextlib.contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        run = self._connection.execute
+        with self._unavailable():
+            run(begin)
+            try:
+                yield
+                run("COMMIT")
+            except BaseException:
+                if not self._connection.get_autocommit():
+                    run("ROLLBACK")
+                raise
+
+    def writing(self, book: str) -> contextlib.AbstractContextManager[None]:
+        """Take the file."""
+        return self._transaction("BEGIN IMMEDIATE")
+
+    def reading(self) -> contextlib.AbstractContextManager[None]:
+        """See one state of the file; inside `writing`, that of the writer."""
+        if not self._connection.get_autocommit():
+            return contextlib.nullcontext()
+        return self._transaction("BEGIN")
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy everything to a new file, while others read and write."""
+        target = Path(path)
+        if target.exists():
+            raise FileExistsError(f"path must be a new file; {str(path)!r} exists")
+        with self._unavailable():
+            copy = self._apsw.Connection(str(path))
+            try:
+                with copy.backup("main", self._connection, "main") as backup:
+                    while not backup.done:
+                        backup.step(1_000)
+            finally:
+                copy.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+
+# --- PostgreSQL -------------------------------------------------------------------------------------------
+
+
+class PostgresStore(Store):
+    """A database. An advisory lock takes one book: different books are written at the same time."""
+
+    _SETTINGS = "SET lock_timeout = '{wait}ms'; SET idle_in_transaction_session_timeout = '60s'"
+
+    def __init__(self, address: str, *, wait: float = 5.0) -> None:
+        super().__init__()
+        psycopg = need("psycopg", "ledger")
+        self._psycopg, self._address, self._wait = psycopg, address, int(wait * 1000)
+        self._connection: Any = None
+        with self._unavailable():
+            self._prepare(self._connected())
+
+    @contextlib.contextmanager
+    def _unavailable(self) -> Iterator[None]:
+        psycopg = self._psycopg
+        try:
+            yield
+        except psycopg.IntegrityError:
+            raise
+        except psycopg.Error as error:
+            raise LedgerUnavailable(f"the database cannot be used now: {error}") from error
+
+    def _connected(self) -> Any:
+        """The connection; a new one if the last was lost."""
+        if self._connection is None or self._connection.closed:
+            self._connection = self._psycopg.connect(self._address, autocommit=True)
+            self._connection.execute(self._SETTINGS.format(wait=self._wait))
+        return self._connection
+
+    def _prepare(self, connection: Any) -> None:
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_APPLICATION,))
+            found = connection.execute("SELECT to_regclass('makewhole_version')").fetchone()[0]
+            if found is None:
+                if connection.execute("SELECT to_regclass('events')").fetchone()[0] is not None:
+                    raise NotALedger("the database has a table 'events' that is not of makewhole")
+                connection.execute("CREATE TABLE makewhole_version (version BIGINT NOT NULL)")
+                connection.execute("INSERT INTO makewhole_version VALUES (0)")
+            version = connection.execute("SELECT version FROM makewhole_version").fetchone()[0]
+            if version > len(MIGRATIONS):
+                raise NotALedger(f"the ledger has version {version}; this makewhole knows {len(MIGRATIONS)}")
+            for step in MIGRATIONS[version:]:
+                for sql in step:
+                    connection.execute(sql.format(bytes="BYTEA", rowid=""))
+            connection.execute("UPDATE makewhole_version SET version = %s", (len(MIGRATIONS),))
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._unavailable():
+            rows: list[tuple[Any, ...]] = self._connected().execute(sql.replace("?", "%s"), values).fetchall()
+            return rows
+
+    def _write(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(sql.replace("?", "%s"), rows)
+
+    @contextlib.contextmanager
+    def writing(self, book: str) -> Iterator[None]:
+        """Take a book."""
+        with self._unavailable():
+            connection = self._connected()
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (book,))
+                yield
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """See one state of the database; inside `writing`, that of the writer."""
+        with self._unavailable():
+            connection = self._connected()
+            if connection.info.transaction_status != self._psycopg.pq.TransactionStatus.IDLE:
+                yield
+                return
+            with connection.transaction():
+                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                yield
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+
+
+def open_store(where: str | os.PathLike[str], *, wait: float = 5.0) -> Store:
+    """Open "postgresql://…" or a file."""
+    if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
+        return PostgresStore(where, wait=wait)
+    return SqliteStore(where, wait=wait)

@@ -1,0 +1,251 @@
+"""Write to a book: requests in, events and receipts out, in groups that are stored all or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from makewhole.insured.refusals import Refusal
+from makewhole.ledger.events import ORIGIN, Event, chained, plain_text
+from makewhole.ledger.following import read_on, recover, snapshot_of
+from makewhole.ledger.receipts import Receipt, Signer
+from makewhole.ledger.refusals import BookExists, KeyConflict, LedgerUnavailable, LogDamaged, UnknownBook
+from makewhole.ledger.rules import KINDS, Body, State, read_text
+from makewhole.ledger.store import Key, Store
+
+# A group that is stored together is no larger than this: whoever comes last must not wait for ever.
+_LARGEST_GROUP = 1_000
+# A snapshot is taken after so many events, or more if it is large: then it costs no more than the events do.
+_SNAPSHOT_EVERY = 5_000
+_BYTES_PER_EVENT = 200
+_ALL = 2**62
+
+
+class Request(NamedTuple):
+    """Something to be done: the kind of event that it becomes, what is asked, and the key of the request.
+
+    The kind "settled" without an id settles everything that is due.
+    """
+
+    kind: str
+    given: Body
+    key: str | None = None
+
+    def digest(self) -> bytes:
+        """A short name for what is asked: the same for the same request."""
+        return hashlib.sha256(plain_text([self.kind, self.given]).encode()).digest()
+
+
+class Waiting:
+    """A request in the queue, and then its answer: receipts, or the reason why nothing was done."""
+
+    __slots__ = ("digest", "error", "made", "receipts", "request")
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.digest = b"" if request.key is None else request.digest()
+        self.receipts: list[Receipt] | None = None
+        self.error: BaseException | None = None
+        self.made: list[tuple[Event, bytes]] = []  # events, each with the hash before it
+
+    @property
+    def done(self) -> bool:
+        """Whether there is an answer."""
+        return self.receipts is not None or self.error is not None
+
+    def answer(self) -> list[Receipt]:
+        """The receipts; raises the reason if there are none."""
+        if self.error is not None:
+            raise self.error
+        return self.receipts or []
+
+
+class Writer:
+    """The state of one book in memory, and the one way to change it.
+
+    Many threads may ask at once: whoever has the lock does what all of them have asked for, in one
+    transaction, and stores it once. If that fails, the state in memory is forgotten and read again.
+    """
+
+    def __init__(
+        self, book: str, store: Store, signer: Callable[[str], Signer], clock: Callable[[], int]
+    ) -> None:
+        self.book, self._store, self._signer, self._clock = book, store, signer, clock
+        self._queue: deque[Waiting] = deque()
+        self._state: State | None = None
+        self._snapshot_at, self._snapshot_size = 0, 0
+
+    def state(self) -> State:
+        """The state after the last event that is stored; it must not be kept, nor changed."""
+        with self._store.reading():
+            state = self._caught_up()
+        if state.f is None:
+            raise UnknownBook(f"there is no book {self.book!r}: create it first")
+        return state
+
+    def _caught_up(self) -> State:
+        """Read what others have written since."""
+        store, state = self._store, self._state
+        self._state = None  # if the log is damaged, begin again next time
+        if state is None:
+            state = recover(store, self.book)
+            kept = store.snapshot(self.book)
+            self._snapshot_at, self._snapshot_size = (kept[0], len(kept[1])) if kept else (0, 0)
+        elif store.head(self.book) != state.seq:
+            read_on(state, store.events(self.book, state.seq), store)
+        self._state = state
+        return state
+
+    def now(self, state: State) -> int:
+        """The ledger's time: never before the last event, also when the clock jumps back."""
+        return max(state.at, self._clock())
+
+    def ask(self, requests: Sequence[Request]) -> list[Waiting]:
+        """Do what is asked, in this order; what is refused changes nothing, and the rest is done."""
+        asked = [Waiting(request) for request in requests]
+        self._queue.extend(asked)
+        with self._store.lock:
+            while not all(one.done for one in asked):
+                group = [self._queue.popleft() for _ in range(min(len(self._queue), _LARGEST_GROUP))]
+                self._write(group)
+        return asked
+
+    def _write(self, group: list[Waiting]) -> None:
+        draft = _Draft(self, group)
+        try:
+            with self._store.writing(self.book):
+                state = self._caught_up()
+                draft.decide(state)
+                if draft.events:
+                    self._store.append(draft.events, draft.keys)
+                    self._keep_snapshot(state)
+            signer = self._signer(state.key)
+        except BaseException as error:  # an interrupt, too, must leave nobody waiting
+            self._state = None
+            told: BaseException = error
+            if not isinstance(error, (Refusal, LogDamaged)):
+                told = LedgerUnavailable(f"the group could not be stored: {error!r}")
+                told.__cause__ = error
+            for one in group:
+                one.error = told
+            if not isinstance(error, Exception):
+                raise
+            return
+        head = (state.seq, state.hash)
+        for one in group:
+            if one.error is None:
+                one.receipts = [Receipt(event, before, head, signer) for event, before in one.made]
+
+    def _keep_snapshot(self, state: State) -> None:
+        """Keep the state at times, so that a book opens quickly."""
+        if state.seq - self._snapshot_at < max(_SNAPSHOT_EVERY, self._snapshot_size // _BYTES_PER_EVENT):
+            return
+        text = snapshot_of(state)
+        self._store.keep_snapshot(self.book, state.seq, text)
+        self._snapshot_at, self._snapshot_size = state.seq, len(text)
+
+    @property
+    def lock(self) -> contextlib.AbstractContextManager[Any]:
+        """Held while the state is looked at."""
+        return self._store.lock
+
+    def events(self, since: int) -> Iterator[Event]:
+        """The events after a number."""
+        return self._store.events(self.book, since)
+
+    def about(self, id_: str) -> list[Event]:
+        """The events about an id."""
+        return self._store.about(self.book, id_)
+
+    def ended(self, id_: str) -> str | None:
+        """How an id ended."""
+        return self._store.ended(self.book, id_, _ALL)
+
+    def receipts(self, first: int, last: int) -> list[tuple[Event, bytes]]:
+        """Events that are stored, each with the hash before it."""
+        found = []
+        previous = ORIGIN
+        for event in self._store.events(self.book, max(0, first - 2)):
+            if event.seq > last:
+                break
+            if event.seq >= first:
+                found.append((event, previous))
+            previous = event.hash
+        return found
+
+
+class _Draft:
+    """The events of one group, until they are stored."""
+
+    def __init__(self, writer: Writer, group: list[Waiting]) -> None:
+        self._writer, self._group, self._book = writer, group, writer.book
+        self._store = writer._store  # noqa: SLF001 - the same file
+        self.events: list[Event] = []
+        self.keys: list[tuple[str, Key]] = []
+        self._done: dict[str, Waiting] = {}  # by key
+        self._ended: dict[str, str] = {}  # by id
+
+    def decide(self, state: State) -> None:
+        """Answer every request: with events, with what came of it before, or with a refusal."""
+        for one in self._group:
+            try:
+                self._decide(state, one)
+            except (Refusal, ValueError, TypeError) as error:
+                if isinstance(error, LedgerUnavailable):
+                    raise
+                one.error = error
+
+    def _decide(self, state: State, one: Waiting) -> None:
+        kind, given, key = one.request
+        if (state.f is None) != (kind == "created"):
+            if state.f is None:
+                raise UnknownBook(f"there is no book {self._book!r}: create it first")
+            raise BookExists(f"there is a book {self._book!r}: choose another name")
+        if key is not None and self._repeats(one, read_text("key", key)):
+            return
+        first = state.seq + 1
+        if kind == "settled" and "id" not in given:
+            now = self._writer.now(state)
+            due = [id_ for id_, s in state.subjects.items() if s.outcome is not None and s.due <= now]
+            for id_ in due:
+                self._record(state, one, kind, {"id": id_})
+        else:
+            self._record(state, one, kind, given)
+        if key is not None:
+            self._done[key] = one
+            self.keys.append((self._book, Key(key, one.digest, first, state.seq)))
+
+    def _repeats(self, one: Waiting, key: str) -> bool:
+        """Whether the key was used before; then the answer is what came of it."""
+        other = self._done.get(key)
+        if other is not None:
+            digest, made = other.digest, other.made
+        else:
+            known = self._store.key(self._book, key)
+            if known is None:
+                return False
+            digest, made = known.digest, self._writer.receipts(known.first, known.seq)
+        if digest != one.digest:
+            raise KeyConflict(f"key={key!r} was used before, with another request: choose a new key")
+        one.made = made
+        return True
+
+    def _record(self, state: State, one: Waiting, kind: str, given: Body) -> None:
+        seq, at = state.seq + 1, self._writer.now(state)
+        body = KINDS[kind](state, seq, at, given, self._finished)
+        about: Any = body.get("id")
+        text = plain_text(body)
+        previous = state.hash
+        state.hash = chained(previous, self._book, seq, at, kind, about, text)
+        state.seq, state.at = seq, at
+        event = Event(self._book, seq, at, kind, about, text, state.hash)
+        one.made.append((event, previous))
+        self.events.append(event)
+        if kind in ("settled", "voided"):
+            self._ended[about] = kind
+
+    def _finished(self, id_: str) -> str | None:
+        return self._ended.get(id_) or self._store.ended(self._book, id_, _ALL)
