@@ -82,6 +82,7 @@ class Book:
     ...     payments = book.payments("UA-123")
     >>> receipt["price"], [(payment.by, payment.amount) for payment in payments]
     (2200, [('ann', 10000)])
+    >>> folder.cleanup()
     """
 
     def __init__(self, name: str, writer: Writer, base: BaseForecaster | None) -> None:

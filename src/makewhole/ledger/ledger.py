@@ -42,6 +42,7 @@ class Ledger:
     >>> ledger.verify().events
     1
     >>> ledger.close()
+    >>> folder.cleanup()
     """
 
     def __init__(

@@ -82,7 +82,7 @@ class Receipt:
     previous: bytes
     head: tuple[int, bytes]
     signer: Signer | None = None
-    known: tuple[str, str] | None = None  # public key and signature of one that was read
+    known: tuple[str, str] = ("", "")  # public key and signature of one that was read
 
     @property
     def seq(self) -> int:
@@ -110,10 +110,9 @@ class Receipt:
     @cached_property
     def signed(self) -> tuple[str, str]:
         """The public key and the signature; it is made when it is first asked for."""
-        if self.known is not None:
-            return self.known
-        assert self.signer is not None  # noqa: S101 - one of the two is given
-        return self.signer.public, self.signer.sign(self._message())
+        if self.signer is not None:
+            return self.signer.public, self.signer.sign(self._message())
+        return self.known
 
     def check(self) -> None:
         """Raise a ValueError unless the hash and the signature fit."""
