@@ -253,6 +253,8 @@ class InsuredForecaster:
         """
         open_ = find_open(self._state.get, forecast)
         own = self._books.own_prices(self._state.get, open_, read_levels(by))
+        if own is None:
+            return open_.forecast
         lines = tuple(line._replace(mu=mu, c=c) for line, (mu, c) in zip(open_.lines, own, strict=True))
         return published(lines, open_.forecast.id, self.classes, self.one_sided)
 

@@ -275,10 +275,9 @@ def read_request(given: Mapping[str, Any]) -> Request:
     if verb not in VERBS:
         raise ValueError(f"do must be one of {', '.join(VERBS)}; got {verb!r}")
     kind, names = VERBS[verb]
-    unknown = given.keys() - {"do", "key", *names}
-    if unknown:
-        raise TypeError(f"{verb} takes {', '.join(names)} and key; got {', '.join(sorted(unknown))}")
     asked = {name: given[name] for name in names if given.get(name) is not None}
+    if len(given) > len(asked) + 1 and (unknown := given.keys() - {"do", "key", *names}):
+        raise TypeError(f"{verb} takes {', '.join(names)} and key; got {', '.join(sorted(unknown))}")
     if "closes" in asked:
         asked["closes"] = read_time("closes", asked["closes"])
     if "price" in asked:

@@ -193,9 +193,13 @@ class SqliteStore(Store):
         run("COMMIT")
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with self._unavailable():
-            rows: list[tuple[Any, ...]] = self._connection.execute(sql, values).fetchall()
-            return rows
+        rows: list[tuple[Any, ...]]
+        try:
+            rows = self._connection.execute(sql, values).fetchall()
+        except self._apsw.Error:
+            with self._unavailable():
+                raise
+        return rows
 
     def _write(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         self._connection.executemany(sql, rows)
