@@ -322,7 +322,8 @@ class Bookkeeping:
         if self.lines is None or not levels:
             return None
         price = self.lines.price(get, levels)
-        if self.classes is None and price <= open_.lines[0][0 if self.one_sided else 1]:
+        first = open_.lines[0]
+        if self.classes is None and price <= (first.mu if self.one_sided else first.c):
             return None
         return self.lines.own(open_, price)
 

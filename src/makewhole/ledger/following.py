@@ -11,7 +11,6 @@ from makewhole.ledger.refusals import LogDamaged
 from makewhole.ledger.rules import KINDS, State
 from makewhole.ledger.store import Store
 
-
 _read = json.JSONDecoder().raw_decode
 
 
