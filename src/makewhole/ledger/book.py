@@ -173,7 +173,14 @@ class Book:
         A request is the arguments of a verb as a dictionary, with the verb under "do". Each is answered by
         itself: `answer()` returns its receipts or raises its refusal.
         """
-        return self._writer.ask([read_request(request) for request in requests])
+        asked = []
+        for request in requests:
+            try:
+                asked.append(Waiting(read_request(request)))
+            except (ValueError, TypeError) as error:
+                asked.append(Waiting(None, error))
+        self._writer.ask(asked)
+        return asked
 
     def _one(self, verb: str, asked: dict[str, Any], key: str | None) -> Receipt:
         (receipt,) = self.do_many([{"do": verb, "key": key} | asked])[0].answer()

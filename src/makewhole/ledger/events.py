@@ -9,8 +9,21 @@ from typing import Any, NamedTuple
 # The hash before the first event of a book.
 ORIGIN = bytes(32)
 
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers as Python's."""
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"this is not plain data: {value!r}")
+
+
 _encode = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True, check_circular=False
+    ensure_ascii=False,
+    allow_nan=False,
+    separators=(",", ":"),
+    sort_keys=True,
+    check_circular=False,
+    default=_plain,
 ).encode
 
 
