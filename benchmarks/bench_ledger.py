@@ -95,7 +95,7 @@ def cpu(function: Callable[[], object]) -> float:
 
 
 def grouped(folder: Path) -> tuple[float, float, float, float, float]:
-    """Microseconds of CPU: a round in groups, in memory; an event verified, hashed and read; seconds to open."""
+    """CPU of a round in groups and in memory, and of an event verified or only read; how long to open it."""
     with Ledger.open(folder / "grouped.db") as ledger:
         book = new_book(ledger)
         ours, memory = float("inf"), float("inf")

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from makewhole import arguments
-from makewhole.insured.capital import NotLeft, least_capital, with_capital
+from makewhole.insured.capital import CapitalNeeded, with_capital
 from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.insured.refusals import ConservationError, PriceRefused, StakeRefused
 from makewhole.ledger.events import ORIGIN
@@ -342,8 +342,8 @@ def withdrawn(state: State, seq: int, at: int, given: Body, finished: Finished) 
     amount = read_units("amount", given.get("amount"), least=1)
     try:
         state.f = with_capital(state.f, state.f.capital - amount)
-    except NotLeft as refused:
-        left = max(0, int(state.f.capital - max(refused.limit, least_capital(state.f))))
+    except CapitalNeeded as refused:
+        left = max(0, int(state.f.capital - refused.limit))
         message = f"amount must be at most {left}, what the certificate leaves; got {amount}"
         raise CapitalRefused(message, left) from None
     state.money.capital -= amount
