@@ -13,6 +13,7 @@ from makewhole.corrections import BookCorrection, Certificate, Proposal, Terms
 from makewhole.corrections._kernels import Rules, balance, publish, refine
 from makewhole.corrections.names import Name, read_name, read_names
 from makewhole.forecasters import Said
+from makewhole.insured._kernels import concede, least_price
 from makewhole.insured.book import (
     BLOCK,
     Exposure,
@@ -468,8 +469,7 @@ class Bookkeeping:
                 self._warm_below(get, patch, rule, ("over", k, keys[0][2]), thaw)
             if lam <= max(thaw.above, rule.spread) or left <= 0.0:
                 continue
-            weight = min(1.0, left / (self.max_stake * lam))
-            cost = self.max_stake * weight * lam
+            weight, cost = concede(lam, left, self.max_stake)
             self.remember(patch, rule, keys, rule.learned(moved, proposal, 0.0, weight, -cost, 0.0))
             conceded, left = conceded + cost, left - cost
         patch[CONCEDED] = Conceded(conceded)
@@ -536,8 +536,7 @@ class Bookkeeping:
     def _least(self, get: Get, capital: float) -> float:
         """The least c (one-sided: ask) at which a forecast cannot lose more than is left of the capital."""
         left: float = capital - get(TOTALS).loss - get(STANDING).at_risk
-        left = max(0.0, left - 1e-12 * self.max_stake) / len(self.rules)  # rounding must not pass it
-        return 1.0 - left / self.max_stake if self.one_sided else 0.5 - left / (2 * self.max_stake)
+        return least_price(left, len(self.rules), self.max_stake, self.one_sided)
 
     def _check_exposure(self, get: Get, open_: OpenForecast, amounts: tuple[float, ...], most: float) -> None:
         scopes = []
