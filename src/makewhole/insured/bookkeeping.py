@@ -107,6 +107,7 @@ class Bookkeeping:
         self.classes, self.max_exposure, self.capital = classes, max_exposure, capital
         self.teaches = teaches
         self.max_stake, self.one_sided = terms.max_stake, terms.one_sided
+        self.hardly = HARDLY * terms.max_stake
         self.room_left = (1.0 - 1e-9) * terms.max_stake  # up to here, rounding cannot have hidden anything
         self.grouped, self.apart = self.one.grouped, self.one.apart
         self.publishing = Rules(terms.one_sided, terms.sound, self.one.integrates)
@@ -385,7 +386,7 @@ class Bookkeeping:
         negative = self.classes is None and open_.lines[0].c < 0  # refused for classes
         if turnover:
             self._learn(get, patch, open_, results)
-        if self.thaw is not None and turnover < HARDLY * self.max_stake:
+        if self.thaw is not None and turnover < self.hardly:
             self.warm(drafting(get, patch), patch, open_, self.thaw)
         for key in keys_of("totals", open_.groups):
             totals: Totals = get(key)

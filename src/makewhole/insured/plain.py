@@ -26,7 +26,6 @@ from makewhole.insured.changes import (
 from makewhole.insured.evidence import bet
 from makewhole.insured.lines import read_levels
 from makewhole.insured.refusals import ConservationError
-from makewhole.insured.thaw import HARDLY
 from makewhole.insured.totals import Standing, exact_sum
 
 _MEMORY = ("memory", 0, None)
@@ -147,7 +146,7 @@ class PlainBookkeeping(Bookkeeping):
             raise ConservationError(f"payments add up to {loss!r}, the loss is {expected!r}")
         if weight:
             patch[_MEMORY] = self.one.learned(get(_MEMORY), proposal, target, weight, loss, rest)
-        if self.thaw is not None and weight < HARDLY:
+        if self.thaw is not None and gross < self.hardly:
             self.warm(drafting(get, patch), patch, open_, self.thaw)
         totals = get(TOTALS)
         money = None if self.one_sided else bet(totals.money, mu, c, y)
