@@ -152,7 +152,12 @@ class LineBook:
         self.room = terms.max_stake * terms.lines
         self.margin = 1e-12 * self.room  # rounding must not pass a line
         self.least_scale = terms.max_stake
-        self.each, self.own_lines, self.scale = lines.each, lines.of, lines.scale
+        self.each, self.own_lines = lines.each, lines.of
+        self.each_scale = self.scale_of(lines.each)
+
+    def scale_of(self, line: float) -> float:
+        """The scale of the price on a line: with so much more left, it is e times as low."""
+        return self.lines.scale or max(self.least_scale, line / _PART)
 
     def price(self, get: Get, levels: tuple[Name, ...]) -> float:
         """The least c (one-sided: ask) for a customer of these levels."""
@@ -160,7 +165,7 @@ class LineBook:
         for name in levels:
             total, low, at_risk, _ = get(("line", name)) or _NEW
             line = self.own_lines.get(name, self.each)
-            scale = self.scale or max(self.least_scale, line / _PART)
+            scale = self.each_scale if line == self.each else self.scale_of(line)
             asked = line_price(line - total - low, at_risk, scale, self.room, self.margin, self.top)
             if asked > price:
                 price = asked
