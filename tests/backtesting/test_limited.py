@@ -6,6 +6,7 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
@@ -113,7 +114,7 @@ MAKERS: dict[str, Any] = {
     "swap": lambda: mw.SwapRegret(8, low=-1.5, seed=1),
     "deterministic": lambda: mw.DeterministicSwap(8, low=-1.5),
     "over standard": lambda: mw.Reserve(0.1, over=mw.StandardRegret(0.5)),
-    "over deterministic": lambda: mw.Reserve(0.1, over=mw.DeterministicSwap(8, low=-1.5)),
+    "over swap": lambda: mw.Reserve(0.1, over=mw.SwapRegret(8, low=-1.5, seed=1)),
 }
 
 PROBABILITY = st.sampled_from([0.0, 1.0, 0.5]) | st.floats(0.0, 1.0)
@@ -138,6 +139,7 @@ BUDGET = st.sampled_from([0.3, 2.0, 100.0])
 THAWS = st.one_of(
     st.builds(mw.Thaw, budget=BUDGET, above=st.sampled_from([0.0, 0.02, 0.3])),
     st.builds(mw.Thaw, budget=BUDGET, per_forecast=st.just(0.01), root=st.just(0.1)),
+    st.builds(mw.Thaw, per_forecast=st.sampled_from([0.0, 0.001]), root=st.just(0.01)),
 )
 
 
@@ -184,9 +186,10 @@ def attacked(rows: int, idle: int) -> pd.DataFrame:
 
 def test_what_is_refused_because_of_rounding_is_what_the_forecaster_refuses() -> None:
     """At her own price a stake takes at most what is left, but for rounding: so begin where nothing is."""
-    cap, options = 1e-9, dict(mode="sound", capital=2.0, thaw=None, correction=mw.NoCorrection())
+    cap, options = 1e-9, dict(mode="sound", capital=2.0, thaw=mw.Thaw(budget=1.0, above=0.0))
     draw, refused, all_refused = np.random.default_rng(0), 0, 0
-    for _ in range(60):
+    for number in range(60):
+        options["correction"] = mw.StandardRegret(0.5) if number % 2 else mw.NoCorrection()
         taken, lost = 1.0 + draw.integers(-4, 5) * 2.0**-52, 2.0 * draw.integers(2)
         y = draw.integers(2, size=20)
         log = pd.DataFrame({"mu": draw.uniform(size=20), "y": y, "stake": cap * (2.0 * y - 1.0)})
@@ -228,6 +231,27 @@ def test_until_everything_is_used_up_it_is_the_forecaster(name: str) -> None:
         assert capital is None or f.statement().total_loss <= capital
 
 
+@pytest.mark.parametrize("above", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("name", ["swap", "deterministic", "over swap", "spread"])
+def test_what_a_thaw_does_not_use_changes_nothing(name: str, above: float) -> None:
+    """A swap correction draws when it is asked: if λ is not lowered, it must be as if nobody had asked."""
+    draw = np.random.default_rng(8)
+    y = draw.integers(2, size=600)
+    stake = draw.uniform(-CAP, CAP, 600) * (draw.random(600) < 0.5)
+    log = pd.DataFrame({"mu": draw.uniform(size=600), "y": y, "stake": stake, "who": 1, "c_hat": 0.0})
+    correction = mw.Barrier(30.0, spread=0.05) if name == "spread" else MAKERS[name]()
+    check_equal(log, correction, dict(mode="sound", thaw=mw.Thaw(budget=3.0, above=above)))
+
+
+@pytest.mark.parametrize("name", ["default", "reserve"])
+def test_a_budget_that_grows_is_the_forecasters(name: str) -> None:
+    options = dict(mode="exact" if name == "default" else "sound", thaw=mw.Thaw(root=0.05, per_forecast=0.01))
+    played = check_equal(attacked(50, 300), MAKERS[name](), options)
+    f = played.forecaster
+    assert f.thaw is not None
+    assert f.thaw.allowed(300) < f._state[CONCEDED].total <= f.thaw.allowed(350)  # it was all used
+
+
 def test_a_guard_with_less_than_a_rounding_left_is_the_forecasters() -> None:
     """Compiled, a Barrier was narrower here by 5e-13: it did not ask what the capital leaves."""
     log = attacked(400, 0).assign(who=None, y=1, stake=CAP)
@@ -253,3 +277,31 @@ def test_many_rows_in_chunks_are_the_forecasters() -> None:
         paid.append(f.settle(f.forecast(mu=mu), outcome, stake=stake, by=who)[0])
     assert result.trace["payment"].tolist() == paid
     assert result.total_loss == f.statement().total_loss
+
+
+@pytest.mark.parametrize("hold", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("kind", [str, int])
+def test_names_stay_with_their_rows(hold: Any, kind: Any) -> None:
+    """Where rows are out of order, or lack a number, those that are left are as in a log without them."""
+    draw = np.random.default_rng(6)
+    rows = 400
+    mu, names = draw.uniform(size=rows), draw.integers(20, size=rows)
+    y = draw.integers(2, size=rows)
+    clean = {"mu": mu, "y": y, "stake": 2.0 * y - 1.0, "who": list(map(kind, names.tolist()))}
+    options: Any = dict(by="who", capital=20.0, max_stake=1.0)
+    expected = mw.backtest(hold(clean), **options)
+    gaps = {"mu": [0.5, np.nan], "y": [1, 1], "stake": [np.nan, 1.0], "who": list(map(kind, [3, 77]))}
+    order = draw.permutation(rows + 2)
+    longer = {name: [([*values, *gaps[name]])[k] for k in order] for name, values in clean.items()}
+    result = mw.backtest(hold({**longer, "time": order}), time="time", **options)
+    assert result.missing == 2
+    assert result.total_loss == expected.total_loss
+    assert result.premium == expected.premium
+
+
+@pytest.mark.parametrize("column", [[True, False], [1.5, 2.0], [b"ann", b"bob"]])
+@pytest.mark.parametrize("event", [None, "event"])
+def test_what_is_no_name_is_refused_in_the_same_words(column: list[Any], event: Any) -> None:
+    log = pd.DataFrame({"mu": [0.5] * 2, "y": 1, "stake": 1.0, "who": column, "event": [1, 2]})
+    with pytest.raises(TypeError, match=r"by='who' must be text or a whole number; got (True|1\.5|b'ann')"):
+        mw.backtest(log, by="who", event=event, capital=20.0)
