@@ -287,12 +287,17 @@ def test_names_stay_with_their_rows(hold: Any, kind: Any) -> None:
     rows = 400
     mu, names = draw.uniform(size=rows), draw.integers(20, size=rows)
     y = draw.integers(2, size=rows)
-    clean = {"mu": mu, "y": y, "stake": 2.0 * y - 1.0, "who": list(map(kind, names.tolist()))}
+    clean: dict[str, Any] = {"mu": mu, "y": y, "stake": 2.0 * y - 1.0, "who": list(map(kind, names.tolist()))}
     options: Any = dict(by="who", capital=20.0, max_stake=1.0)
     expected = mw.backtest(hold(clean), **options)
-    gaps = {"mu": [0.5, np.nan], "y": [1, 1], "stake": [np.nan, 1.0], "who": list(map(kind, [3, 77]))}
+    gaps: dict[str, Any] = {
+        "mu": [0.5, np.nan],
+        "y": [1, 1],
+        "stake": [np.nan, 1.0],
+        "who": list(map(kind, [3, 77])),
+    }
     order = draw.permutation(rows + 2)
-    longer = {name: [([*values, *gaps[name]])[k] for k in order] for name, values in clean.items()}
+    longer = {name: [[*values, *gaps[name]][k] for k in order] for name, values in clean.items()}
     result = mw.backtest(hold({**longer, "time": order}), time="time", **options)
     assert result.missing == 2
     assert result.total_loss == expected.total_loss
