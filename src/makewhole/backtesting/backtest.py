@@ -68,10 +68,11 @@ def backtest(
     The numbers are those of an `InsuredForecaster` with the same settings, to the bit, if it is fed the log
     in order of time (if a forecast has several stakes, up to the rounding of their sum). There are two ways
     to run, and they mean the same. makewhole's corrections on a binary log run compiled, at tens of millions
-    of rows a second, and at some ten million if outcomes come late or customers decide on stakes. All else
-    drives a forecaster row by row, at some ten thousand rows a second: K classes, `capital`, `max_exposure`,
-    a thaw on a log in which nobody staked on some forecast, and late outcomes or customers together with
-    groups or a correction of your own.
+    of rows a second, and at some ten million with a `capital`, names (`by`) or a thaw, or if outcomes come
+    late or customers decide on stakes. All else drives a forecaster row by row, at some ten thousand rows a
+    second: K classes, `max_exposure`; a capital, names or a thaw together with events, groups, late outcomes,
+    customers or a correction of your own; and late outcomes or customers together with groups or such a
+    correction.
 
     Parameters
     ----------
