@@ -53,8 +53,8 @@ from makewhole.insured.changes import (
     paid_by_name,
 )
 from makewhole.insured.evidence import bet
-from makewhole.insured.lines import LineBook, Lines, read_levels
-from makewhole.insured.refusals import ConservationError, ForecastOpen, PriceRefused, StakeRefused
+from makewhole.insured.lines import LineBook, Lines, check_price, read_levels
+from makewhole.insured.refusals import ConservationError, ForecastOpen, StakeRefused, find_limit
 from makewhole.insured.thaw import HARDLY, Conceded, Thaw
 from makewhole.insured.totals import Standing, Totals, exact_sum
 
@@ -305,7 +305,7 @@ class Bookkeeping:
             own = self.lines.price(get, levels)
             surcharges = self.lines.surcharges(open_, amounts, own)
         if price is not None:
-            self._check_price(open_, amounts, own, price)
+            check_price(open_, amounts, own, price, self.one_sided)
         name = levels[-1] if levels else None
         placed = tuple.__new__(Stake, (amounts, name, levels if self.lines else (), surcharges))
         if self.max_exposure is not None:
@@ -325,13 +325,11 @@ class Bookkeeping:
             return [(line.mu, line.c) for line in open_.lines]
         return self.lines.own(open_, self.lines.price(get, levels))
 
-    def _check_price(self, open_: OpenForecast, amounts: tuple[float, ...], own: float, most: Any) -> None:
-        """Refuse a stake that costs more than she would pay, on any class that she stakes on."""
-        limit = arguments.scalar("price", most)
-        published = [line.mu if self.one_sided else line.c for line in open_.lines]
-        asked = max((max(own, p) for p, b in zip(published, amounts, strict=True) if b), default=limit)
-        if asked > limit:
-            raise PriceRefused(f"the price is {asked:g} now, above price={limit:g}", asked)
+    def _with_limit(self, refused: StakeRefused, get: Get, open_: OpenForecast, b: Any, by: Any) -> Exception:
+        """The refusal with a limit that would be taken; with classes, that of the cap that refused."""
+        if self.classes is None:
+            find_limit(refused, lambda size: self.place(get, {}, open_, math.copysign(size, b), by, None))
+        return refused
 
     def _check_capital(
         self, get: Get, open_: OpenForecast, after: OpenForecast, amounts: tuple[float, ...], capital: float
@@ -348,7 +346,10 @@ class Bookkeeping:
         self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any, price: Any = None
     ) -> int:
         """Take a stake, if the caps leave room for it."""
-        after = self.place(get, patch, open_, stake, by, price)
+        try:
+            after = self.place(get, patch, open_, stake, by, price)
+        except StakeRefused as refused:
+            raise self._with_limit(refused, get, open_, stake, by) from None
         more_risk = after.at_risk - open_.at_risk
         serial = self.serial = self.serial + 1
         for key in keys_of("standing", open_.groups):
@@ -378,7 +379,10 @@ class Bookkeeping:
         stakes = self.stakes_on(get, open_)
         final = open_
         if stake is not None:
-            final = self.place(get, patch, open_, stake, by, None)
+            try:
+                final = self.place(get, patch, open_, stake, by, None)
+            except StakeRefused as refused:
+                raise self._with_limit(refused, get, open_, stake, by) from None
             stakes.append(final.stakes[-1])
         nets, grosses = final.nets, final.grosses
         payments, results = self._results(final, y, stakes)

@@ -13,7 +13,7 @@ from makewhole.corrections.names import Name, read_name
 from makewhole.insured._kernels import line_price, own_price, surcharge
 from makewhole.insured.book import Id, OpenForecast, Stake, add, add_sizes, part_of, worst_loss
 from makewhole.insured.changes import Get, Patch
-from makewhole.insured.refusals import StakeRefused
+from makewhole.insured.refusals import PriceRefused, StakeRefused
 from makewhole.insured.totals import exact_sum
 
 # By default a customer's price falls to a third with every twenty-fifth of her line.
@@ -236,6 +236,17 @@ class LineBook:
         account: Account = get(("line", name)) or _NEW
         line = self.lines.line_of(name)
         return Customer(account.taken, account.at_risk, line, line - account.taken - account.at_risk)
+
+
+def check_price(
+    open_: OpenForecast, amounts: tuple[float, ...], own: float, most: Any, one_sided: bool
+) -> None:
+    """Refuse a stake that costs more than she would pay, on any class that she stakes on."""
+    limit = arguments.scalar("price", most)
+    published = [line.mu if one_sided else line.c for line in open_.lines]
+    asked = max((max(own, p) for p, b in zip(published, amounts, strict=True) if b), default=limit)
+    if asked > limit:
+        raise PriceRefused(f"the price is {asked:g} now, above price={limit:g}", asked)
 
 
 def read_levels(by: Any) -> tuple[Name, ...]:
