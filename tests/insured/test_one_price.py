@@ -28,7 +28,7 @@ def forecaster(correction: Any = None, classes: int = 3, **options: Any) -> mw.I
 
 def cheapest(stake: Any) -> float:
     """The least Σ|b_k − m| over all m, by trying: a sum of sizes is least at one of the numbers."""
-    return min(sum(abs(b - m) for b in stake) for m in stake)
+    return float(min(sum(abs(b - m) for b in stake) for m in stake))
 
 
 classes_ = st.integers(2, 6)

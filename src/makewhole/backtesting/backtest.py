@@ -9,7 +9,7 @@ from typing import Any
 
 from makewhole import frames
 from makewhole.agents import Customers
-from makewhole.backtesting.classes import ClassLog
+from makewhole.backtesting.classes import ClassLog, ClassRun
 from makewhole.backtesting.clock import read_clock
 from makewhole.backtesting.late import LateRun
 from makewhole.backtesting.live import LiveRun
@@ -29,7 +29,15 @@ from makewhole.corrections._kernels import Rules
 from makewhole.corrections.certificate import read_terms
 from makewhole.corrections.names import Name
 from makewhole.insured.book import Exposure
-from makewhole.insured.certificates import GroupBounds, base_bound, certify, certify_groups, guarded, thawed
+from makewhole.insured.certificates import (
+    GroupBounds,
+    base_bound,
+    certify,
+    certify_groups,
+    guarded,
+    shared_terms,
+    thawed,
+)
 from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.insured.lines import Lines
 from makewhole.insured.settings import Default, Mode, choose_mode
@@ -67,10 +75,11 @@ def backtest(
     The numbers are those of an `InsuredForecaster` with the same settings, to the bit, if it is fed the log
     in order of time (if a forecast has several stakes, up to the rounding of their sum). There are two ways
     to run, and they mean the same. makewhole's corrections on a binary log run compiled, at tens of millions
-    of rows a second, and at some ten million if outcomes come late or customers decide on stakes. All else
-    drives a forecaster row by row, at some ten thousand rows a second: K classes, `capital`, `max_exposure`,
-    a thaw on a log in which nobody staked on some forecast, and late outcomes or customers together with
-    groups or a correction of your own.
+    of rows a second, and at some ten million if outcomes come late or customers decide on stakes; K classes
+    in exact mode at a few million. All else drives a forecaster row by row, at some ten thousand rows a
+    second: K classes in sound mode or with late outcomes, `capital`, `max_exposure`, a thaw on a log in which
+    nobody staked on some forecast, and late outcomes or customers together with groups or a correction of
+    your own.
 
     Parameters
     ----------
@@ -166,54 +175,59 @@ def backtest(
     given = {"c_hat": c_hat, "event": event, "time": time, "known": known, "by": by}
     names, groups, classes = _names(mu, outcome, stake, given, customers, group)
     columns = frames.read_columns(frame, {k: v for k, v in names.items() if v is not None})
-    log = _log(columns, names, bool(one_sided), list(groups), classes, graded=bool(graded))
     chosen: Any = correction
     if groups and (chosen is None or not for_book(chosen).grouped):
         chosen = Grouped(StandardRegret(rate=0.1) if chosen is None else chosen)
     mode, _ = choose_mode(None if chosen is None else for_book(chosen), mode, capital, thaw)
+    log = _log(columns, names, bool(one_sided), list(groups), classes, mode=mode, graded=bool(graded))
     terms = _terms(log, max_stake, c_range, customers, sound=mode == "sound", one_sided=bool(one_sided))
     limits: Any = {"capital": capital, "max_exposure": max_exposure, "classes": classes}
     own: Any = {"mode": mode, "max_stake": terms.max_stake, "one_sided": one_sided, "graded": graded}
     f = InsuredForecaster(None, chosen, c_range=terms.c_range, lines=lines, thaw=thaw, **own, **limits)
     rule = copy.deepcopy(f.corrections[0]) if chosen is None else for_book(copy.deepcopy(chosen))
     _check_groups(rule, list(groups.values()))
-    rule = copy.deepcopy(rule.in_mode(terms).begun())
+    game = shared_terms(terms, classes) if classes and log.one_price else terms  # what the correction sees
+    rule = copy.deepcopy(rule.in_mode(game).begun())
     late = known is not None or customers is not None
     limited = f.capital is not None and (late or not _keeps_to(rule, terms, f.capital))
-    warmed = f.thaw is not None and (customers is not None or log.any_unstaked(HARDLY * terms.max_stake))
+    warmed = f.thaw is not None and (customers is not None or log.any_unstaked(HARDLY * game.max_stake))
     named = by is not None and f.lines is not None
-    if classes or limited or warmed or named or max_exposure is not None or (late and _is_hard(rule)):
+    hard = late and _is_hard(rule) if classes is None else late or not log.one_price
+    if hard or limited or warmed or named or max_exposure is not None:
         return LiveRun(log, f, trace=trace, customers=customers, progress=progress).run()
     if rule.over is not None and all(one.kernels is None for one in rule.split(tuple(log.group_names))):
         raise TypeError(
             f"a Reserve with over=... must not override propose or observe in a backtest; got {rule!r}"
         )
-    run = _replay(log, rule, terms, customers if late else None, late=late, trace=trace, progress=progress)
+    run = _replay(log, rule, (terms, game), customers, late=late, trace=trace, progress=progress)
     certificate = run.certificate
     if f.thaw is not None and certificate is not None:
         certificate = thawed(certificate, f.thaw, run.rounds)
     if f.capital is not None and certificate is not None:
         certificate = guarded(certificate, f.capital)
-    return replace(run, certificate=certificate, capital=f.capital)
+    if certificate is not None and certificate.max_stake is not None:
+        certificate = replace(certificate, max_stake=terms.max_stake)
+    return replace(run, certificate=certificate, capital=f.capital, max_stake=terms.max_stake)
 
 
 def _replay(
     log: Log,
     rule: BookCorrection,
-    terms: Terms,
+    both: tuple[Terms, Terms],
     customers: Customers | None,
     *,
     late: bool,
     trace: bool,
     progress: Callable[[int, int], None] | None,
 ) -> BacktestResult:
-    """Run the compiled loop over the log."""
+    """Run the compiled loop over the log; `both` are the terms of the forecaster and of its correction."""
+    terms, game = both
     rules = Rules(terms.one_sided, terms.sound, rule.integrates)
     run: Run
     if late:
         run = LateRun(rule, terms.max_stake, rules, log, trace=trace, customers=customers)
     else:
-        run = Run(rule, terms.max_stake, rules, log, trace=trace)
+        run = (ClassRun if log.one_price else Run)(rule, game.max_stake, rules, log, trace=trace)
     for chunk in log.chunks(terms.max_stake):
         run.step(chunk)
         if progress is not None:
@@ -221,7 +235,7 @@ def _replay(
     run.finish()
     rounds = run.sums.by_group[0]
     played = [name for name, count in zip(log.group_names, rounds, strict=True) if count]
-    certificate = _certificate(rule, played, terms, run.exposure)
+    certificate = _certificate(rule, played, game, run.exposure)
     return run.result(certificate, frames.backend_of(log.frame))
 
 
@@ -295,6 +309,7 @@ def _log(
     groups: list[str],
     classes: int | None,
     *,
+    mode: Mode,
     graded: bool,
 ) -> Log:
     clock = read_clock(columns, names)
@@ -302,7 +317,8 @@ def _log(
         return Log(columns, names, one_sided, groups, clock, graded=graded)
     if graded:
         raise ValueError("graded outcomes must have one column of mu; got a list (classes are not graded)")
-    return ClassLog(columns, names, one_sided, groups, clock, classes=classes)
+    one_price = mode == "exact" and not one_sided
+    return ClassLog(columns, names, one_sided, groups, clock, classes=classes, one_price=one_price)
 
 
 def _terms(

@@ -29,7 +29,8 @@ class OnePriceBookkeeping(Bookkeeping):
 
     def certificate(self, get: Get, group: Name | None = None) -> Certificate:
         """What can be lost at worst, in all or to a group."""
-        return replace(super().certificate(get, group), max_stake=self.max_stake)
+        made = super().certificate(get, group)
+        return made if made.max_stake is None else replace(made, max_stake=self.max_stake)
 
     def room(self, lines: tuple[Line, ...]) -> tuple[float, ...]:
         """What a forecast of these lines can lose at most: no bet wins more than its size, and it costs c."""
