@@ -8,6 +8,7 @@ table with the events on the axes in front.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -140,11 +141,10 @@ def binary_forecast(mu: float, c: float, id_: str | int | None, one_sided: bool)
 def class_forecast(mu: tuple[float, ...], c: float, id_: str | int | None) -> Forecast:
     """Make a `Forecast` of classes at one price without checks, in a tenth of the time."""
     made = _new_object(Forecast)
-    fields = made.__dict__
-    chances, price = np.array(mu), np.array((c,) * len(mu))
-    chances.flags.writeable = price.flags.writeable = False
-    fields["mu"], fields["c"], fields["id"] = chances, price, id_
-    fields["classes"], fields["one_price"] = len(mu), True
+    fields, count = made.__dict__, len(mu)
+    both = np.frombuffer(struct.pack(f"{2 * count}d", *mu, *(c,) * count))  # it cannot be written to
+    fields["mu"], fields["c"], fields["id"] = both[:count], both[count:], id_
+    fields["classes"], fields["one_price"] = count, True
     return made
 
 

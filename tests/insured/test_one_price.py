@@ -370,3 +370,56 @@ def test_what_was_paid_is_booked_to_the_last_digit() -> None:
         total += sum(map(Fraction, f.settle(q, int(draw.integers(4)))))
     (one,) = f.corrections
     assert abs(Fraction(one.state()["losses"]) + Fraction(one.state()["low"]) - total) < Fraction(2) ** -90
+
+
+class Learner:
+    """A base that keeps what it is taught."""
+
+    def __init__(self) -> None:
+        self.taught: list[Any] = []
+
+    def predict(self, x: Any) -> tuple[Any, Any]:
+        return np.array([0.2, 0.3, 0.5]), np.zeros(3)
+
+    def learn(self, x: Any, outcome: Any, *, mu: Any, net: Any, gross: Any) -> None:
+        self.taught.append((x, outcome, mu.tolist(), net.tolist(), gross.tolist()))
+
+
+@pytest.mark.parametrize("make", [*CORRECTIONS, None])
+def test_the_short_steps_are_the_general_ones_bit_for_bit(make: Any) -> None:
+    short, general = (mw.InsuredForecaster(None, make and make(), max_stake=1.0, classes=3) for _ in range(2))
+    assert short._books.short  # type: ignore[attr-defined]  # of this kind of book only
+    general._books.short = False  # type: ignore[attr-defined]  # idem
+    assert state(played(short, 60, 3)) == state(played(general, 60, 3))
+    for f in (short, general):
+        q = f.forecast(mu=[0.5, 0.25, 0.25], id="busy")
+        for k in range(40):  # more than a block
+            f.stake(q, [0.01, 0.0, -0.01 * (k % 3)], by=k % 2)
+    assert state(short) == state(general)
+    paid = [f.settle("busy", 1, stake=[0.1, 0.1, 0.1], by="last") for f in (short, general)]
+    assert paid[0] == paid[1]
+    assert paid[0].by == paid[1].by
+    assert state(short) == state(general)
+
+
+def test_the_base_is_taught_what_was_asked_for_each_class() -> None:
+    base = Learner()
+    f = mw.InsuredForecaster(base, mw.NoCorrection(), max_stake=2.0, classes=3)
+    q = f.forecast("x")
+    f.stake(q, [3.0, 2.0, 2.0])
+    f.settle(q, 1, stake=[-1.0, 0.0, 0.5])
+    assert base.taught == [("x", 1, [0.2, 0.3, 0.5], [0.0, 0.0, 0.25], [1.0, 0.0, 0.25])]
+
+
+def test_many_at_once_are_the_same_as_one_by_one() -> None:
+    mus = np.random.default_rng(0).dirichlet([1.0] * 3, 20)
+    f, g = forecaster(mw.SwapRegret(5, seed=0)), forecaster(mw.SwapRegret(5, seed=0))
+    at_once = f.forecast_many(mu=mus)
+    for n, mu in enumerate(mus):
+        assert g.forecast(mu=mu) == at_once[n]
+    assert at_once.c.shape == (20, 3)
+    for h in (f, g):
+        h.stake(7, [0.0, 1.0, 0.0])
+    outcomes = {n: n % 3 for n in range(20)}
+    assert f.settle_many(outcomes) == {n: g.settle(n, y) for n, y in outcomes.items()}
+    assert state(f) == state(g)

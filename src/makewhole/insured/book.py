@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -98,7 +99,7 @@ class OpenForecast(NamedTuple):
         if one_price:
             median, size = charged_for(stake.amounts)
             paid = (paid[0] + median, paid[1] + size)
-            risk = worst_shared_loss(lines, nets, paid)
+            risk = worst_shared_loss(said, lines[0][1], nets, paid)
             exposed = (risk,) if capped else None
         else:
             risk = worst_loss(lines, nets, grosses, sum(extra))
@@ -145,7 +146,7 @@ def without_common(amounts: Sequence[float]) -> tuple[float, ...]:
     """A stake on classes less what is the same on all of them, which wins and loses nothing."""
     low, high = min(amounts), max(amounts)
     if low <= 0.0 <= high:
-        return tuple(amounts)
+        return amounts if type(amounts) is tuple else tuple(amounts)
     common = low if low > 0.0 else high
     return tuple([b - common for b in amounts])
 
@@ -172,11 +173,11 @@ def won_on_classes(mus: Sequence[float], amounts: Sequence[float], median: float
     return amounts[y] - median - fair
 
 
-def worst_shared_loss(lines: tuple[Line, ...], nets: tuple[float, ...], charged: Charged) -> float:
+def worst_shared_loss(mus: tuple[float, ...], c: float, nets: tuple[float, ...], charged: Charged) -> float:
     """`worst_loss` where all classes have one price: that with the largest net stake happens."""
     median, size = charged
-    won = won_on_classes([line[0] for line in lines], nets, median, nets.index(max(nets)))
-    return max(0.0, won - size * lines[0][1])
+    worst = won_on_classes(mus, nets, median, nets.index(max(nets))) - size * c
+    return worst if worst > 0.0 else 0.0
 
 
 def exposures(
@@ -271,21 +272,21 @@ def add(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...]:
     """Number by number."""
     if len(one) == 1:
         return (one[0] + other[0],)
-    return tuple(a + b for a, b in zip(one, other, strict=True))
+    return tuple(map(operator.add, one, other))
 
 
 def add_sizes(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...]:
     """The sizes of the second are added to the first."""
     if len(one) == 1:
         return (one[0] + abs(other[0]),)
-    return tuple(a + abs(b) for a, b in zip(one, other, strict=True))
+    return tuple(map(operator.add, one, map(abs, other)))
 
 
 def subtract(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...]:
     """Number by number."""
     if len(one) == 1:
         return (one[0] - other[0],)
-    return tuple(a - b for a, b in zip(one, other, strict=True))
+    return tuple(map(operator.sub, one, other))
 
 
 class Scope(NamedTuple):

@@ -60,7 +60,7 @@ from makewhole.insured.thaw import HARDLY, Conceded, Thaw
 from makewhole.insured.totals import Standing, Totals, exact_sum
 
 # The sum of fewer stakes than this is off by less than a billionth of it.
-_FEW = 1_000_000
+FEW = 1_000_000
 
 # The fields of a `Settlement` after its first two, as they stand there: to make one takes as long as to pay.
 Closing = tuple[Any, int, Payments, float, float, tuple[Any, ...], Lesson | None]
@@ -553,7 +553,7 @@ class Bookkeeping:
         are too small to change the sum.
         """
         grosses, bets = (self.zero, 0) if open_ is None else (open_.grosses, open_.bets)
-        room = self.max_stake if not bets else self.room_left if bets < _FEW else -1.0
+        room = self.max_stake if not bets else self.room_left if bets < FEW else -1.0
         fits = type(stake) is float and self.classes is None and grosses[0] + abs(stake) <= room
         if fits and not (self.one_sided and stake < 0):
             return (stake,)

@@ -55,19 +55,24 @@ def shared_result(
     A stake b, less its median, wins b_y − Σ b_k·μ_k and costs c·Σ|b_k|. So all classes together are one bet
     with an outcome between −1 and 1, and the size Σ|b_k|: what `balance` does with B·(y − μ) and A.
     """
-    lines = open_.lines
-    _, c, origin, *_ = lines[0]
-    mus = [line[0] for line in lines]
-    payments = Payments()
-    for stake in stakes:
-        median, size = charged_for(stake[0])
-        payments.append(won_on_classes(mus, stake[0], median, y) - size * c)
-    loss, rest = exact_sum(payments)
-    median, gross = open_.charged
+    _, c, origin, *_ = open_.lines[0]
+    mus, (median, gross) = (
+        open_.said,
+        open_.charged,
+    )  # what is published of classes at one price is the base's μ̂
     if not gross:
-        return payments, (tuple.__new__(LineResult, (0.0, -origin, 0.0, 0.0)),)
+        return Payments([0.0] * len(stakes)), (tuple.__new__(LineResult, (0.0, -origin, 0.0, 0.0)),)
     won = won_on_classes(mus, open_.nets, median, y)
-    check_conserved(loss, won - gross * c, gross * (1.0 + abs(c)))
+    expected = won - gross * c
+    if len(stakes) == 1:
+        payments, loss, rest = Payments([expected]), expected, 0.0
+    else:
+        payments = Payments()
+        for amounts, *_ in stakes:
+            middle, size = charged_for(amounts)
+            payments.append(won_on_classes(mus, amounts, middle, y) - size * c)
+        loss, rest = exact_sum(payments)
+        check_conserved(loss, expected, gross * (1.0 + abs(c)))
     return payments, (tuple.__new__(LineResult, (loss, won / gross - origin, gross / cap, rest)),)
 
 
