@@ -176,6 +176,23 @@ def test_a_greedy_adversary_comes_as_near_to_the_certificate_as_she_likes_and_no
     assert side * f.statement().total_loss > 29.9
 
 
+@pytest.mark.parametrize("rate", [0.05, 1.0])
+@pytest.mark.parametrize("classes", [3, 6])
+def test_rounding_adds_no_more_to_the_bound_than_the_theory_page_allows(rate: float, classes: int) -> None:
+    """(5K + 40)·2⁻⁵³·K·M/η; payments are added up without rounding, near the bound and at all sizes."""
+    f = forecaster(mw.Reserve(rate), classes=classes)
+    draw, total, most = np.random.default_rng(0), Fraction(0), Fraction(0)
+    for t in range(2000):
+        mu = draw.dirichlet([0.1] * (classes - 1) + [9.0]) if t < 500 else np.eye(classes)[-1]
+        stake = np.zeros(classes)
+        stake[0], stake[-1] = draw.uniform(0, 1, 2) * [1.0, -1.0] * 10.0 ** draw.choice([0, 0, 0, -9, -17])
+        total += sum(map(Fraction, f.settle(f.forecast(mu=mu), 0, stake=stake)))
+        most = max(most, total)
+    bound, roundings = Fraction(classes) / Fraction(rate), 5 * classes + 40
+    assert most > bound * Fraction(999, 1000)
+    assert most <= bound + roundings * bound / 2**53
+
+
 @settings(max_examples=40)
 @given(moves, st.integers(1, 4))
 def test_late_outcomes_do_not_break_the_certificate_either(played: list[Any], late: int) -> None:
