@@ -96,6 +96,53 @@ def test_two_classes_are_the_binary_book(make: Any, late: int) -> None:
     assert pair.statement().negative_c == one.statement().negative_c
 
 
+@pytest.mark.parametrize("limits", [{"thaw": mw.Thaw(budget=5.0)}, {"max_exposure": 0.7}])
+def test_two_classes_thaw_and_refuse_as_the_binary_book_does(limits: Any) -> None:
+    pair = forecaster(mw.Reserve(0.3, start=0.3), classes=2, **limits)
+    one = mw.InsuredForecaster(
+        None, mw.Reserve(0.3, start=0.3), max_stake=2.0, c_range=(0.0, 0.0), **({"thaw": None} | limits)
+    )
+    draw, waiting, refused = np.random.default_rng(0), [], 0
+    for t in range(300):
+        mu, b = float(draw.uniform()), float(draw.uniform(-1, 1)) * (t % 3 > 0)
+        p, q = pair.forecast(mu=[1 - mu, mu]), one.forecast(mu=mu)
+        assert p.c[0] == pytest.approx(q.c, abs=1e-9)
+        answers = []
+        for f, forecast, stake in ((pair, p, [-b, 0.0]), (one, q, b)):
+            try:
+                f.stake(forecast, stake)
+                answers.append("taken")
+            except mw.StakeRefused as error:
+                answers.append(f"{error.limit:.6f} of {str(error)[:20]}")
+        assert answers[0] == answers[1]
+        refused += answers[0] != "taken"
+        waiting.append((p, q, int(draw.integers(2))))
+        if len(waiting) > 2:
+            p, q, y = waiting.pop(0)
+            pair.settle(p, y)
+            one.settle(q, y)
+    assert pair.statement().conceded == pytest.approx(one.statement().conceded)
+    assert pair.statement().open_exposure == pytest.approx(one.statement().open_exposure)
+    assert pair.certificate().bound == pytest.approx(one.certificate().bound)
+    assert (refused > 0) == ("max_exposure" in limits)
+    assert (pair.statement().conceded > 0) == ("thaw" in limits)
+
+
+@given(stakes.filter(lambda b: len(b) == 3), st.integers(0, 2), st.floats(-0.5, 0.5))
+def test_no_forecast_loses_more_than_it_has_room_for(stake: list[float], y: int, c: float) -> None:
+    f = forecaster(mw.Reserve(0.1), c_range=(-0.5, 0.5))
+    opening = f.plan_forecast(mu=[0.1, 0.3, 0.6], c_hat=c)
+    f.apply(opening)
+    (room,) = opening.patch["open", 0].room
+    assert f.plan_settle(0, y, stake=stake).loss <= room + 1e-12
+    f.stake(0, stake)
+    assert (
+        max(f.plan_settle(0, k).loss for k in range(3))
+        == pytest.approx(f.statement().open_exposure, abs=1e-12)
+        or f.statement().open_exposure == 0.0
+    )
+
+
 @given(st.floats(-1, 1), st.integers(0, 2))
 def test_the_same_stake_on_all_classes_neither_pays_nor_costs_nor_teaches(b: float, y: int) -> None:
     f = forecaster(mw.Reserve(0.5))
