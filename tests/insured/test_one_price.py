@@ -387,6 +387,7 @@ def test_saved_and_loaded_it_goes_on_to_the_bit(kind: str, tmp_path: Path) -> No
         (lambda c, e: e["lines"][1].update(c=0.3), "all classes of forecast 0 must have one price"),
         (lambda c, e: e["stakes"][0].update(amounts=[0.1, 0.2, 0.3]), "must not have one sign only"),
         (lambda c, e: e["lines"].pop(), "forecast 0 must have 3 lines; got 2"),
+        (lambda c, e: e["said"].reverse(), "said must be what was published at one price"),
         (lambda c, e: c["corrections"].append(c["corrections"][0]), "there must be 3 corrections; got 2"),
         (lambda c, e: c["settings"].update(mode="sound"), "there must be 3 corrections; got 1"),
         (lambda c, e: c["settings"].update(one_sided=True), "there must be 3 corrections; got 1"),

@@ -295,6 +295,8 @@ def _read_entry(id_: Id, saved: dict[str, Any], blocks: Blocks, books: Bookkeepi
     said = arguments.probabilities("said", saved["said"])
     if said.shape != (len(lines),):
         raise ValueError(f"said must be {len(lines)} probabilities; got {saved['said']!r}")
+    if books.one_price and said.tolist() != [line.mu for line in lines]:
+        raise ValueError(f"said must be what was published at one price; got {saved['said']!r}")
     room = books.room(lines) if books.counts_room else None
     entry = OpenForecast(
         published(lines, id_, books.classes, terms.one_sided, books.one_price),
