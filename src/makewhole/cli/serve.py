@@ -39,7 +39,7 @@ def add_parser(commands: Any) -> None:
     add("--port", type=int, default=8000, help="the port (default 8000)")
     add("--key", type=Path, help="the file of the signing key (default: LEDGER.key)")
     add("--rate", type=float, default=50.0, help="requests a second for each key (default 50; 0: no limit)")
-    add("--pace", type=float, default=4.0, help="with --demo: flights a second (default 4)")
+    add("--pace", type=float, default=2.0, help="with --demo: flights a second (default 2)")
     add("--role", help="with keys add: publisher, oracle, customer or auditor")
     add("--name", help="with keys add: who stakes or reports with it")
     add("--id", help="with keys revoke: which")

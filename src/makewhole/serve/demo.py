@@ -16,10 +16,31 @@ from makewhole.serve.service import Service
 
 BOOK = "united-delays"
 CLAIRVOYANT = "the clairvoyant"
-# A flight lands so many flights after it was offered.
-_OPEN = 25
+# So many flights have landed before anybody looks; each was open while so many others were offered.
+_BEFORE, _OPEN = 600, 25
+# A flight that is offered now lands after so many seconds: time enough to buy.
+_SECONDS = 60.0
 _PASSENGERS = 40
-_CAP = 20_000
+_CAP = 40_000
+
+
+_NOTE = (
+    "A demonstration: United's real flights of 2013, one after the other, and simulated passengers who "
+    "insure against a delay. One customer knows which flights will be late. At first she wins; then her own "
+    "price rises (the dashed line in the second picture) until it no longer pays, and everybody else's stays "
+    "where it was."
+)
+
+
+class Clock:
+    """The ledger's clock: behind, until the flights have landed that landed before anybody looks."""
+
+    def __init__(self) -> None:
+        self.behind = 0.0
+
+    def __call__(self) -> int:
+        """Microseconds since 1970."""
+        return time.time_ns() // 1_000 - round(self.behind * 1e6)
 
 
 class Demo:
@@ -29,10 +50,14 @@ class Demo:
     insure what a delay costs them, if the price suits them; the clairvoyant knows which will be late.
     """
 
-    def __init__(self, service: Service, pace: float) -> None:
-        self._service, self._pace = service, pace
+    def __init__(self, service: Service, clock: Clock, pace: float) -> None:
+        if not 0.01 <= pace <= 1_000:
+            raise ValueError(f"pace must lie in [0.01, 1000] flights a second; got {pace}")
+        self._service, self._clock, self._pace = service, clock, pace
+        clock.behind = _BEFORE / pace
         self._random = random.Random(0)  # noqa: S311 - simulated passengers, not secrets
         self._late: dict[Any, list[float]] = {}
+        service.notes[BOOK] = _NOTE
         service.ledger.create(BOOK, capital=1_000_000, max_stake=_CAP, unit="cent")
 
     def _chance(self, *keys: Any) -> float:
@@ -54,18 +79,24 @@ class Demo:
 
         table = await asyncio.to_thread(load_flights_table)
         waiting: deque[tuple[str, int, tuple[Any, ...]]] = deque()
-        began = time.monotonic()
+        began, open_at_once = time.monotonic(), max(_OPEN, int(_SECONDS * self._pace))
         for number, row in enumerate(table.iter_rows(named=True)):
             keys = ("all", ("hour", row["hour"]), ("to", row["destination"], row["hour"] // 6))
             id_ = f"{row['date']} {row['origin']}-{row['destination']} {row['hour']:02d}h no. {number + 1}"
             await self._do({"do": "forecast", "id": id_, "mu": round(self._chance(*keys), 4)})
             await self._sell(id_, row["late"])
             waiting.append((id_, row["late"], keys))
-            if len(waiting) > _OPEN:
+            if len(waiting) > (_OPEN if number < _BEFORE else open_at_once):
                 landed, late, of = waiting.popleft()
                 await self._do({"do": "report", "id": landed, "outcome": late, "by": "the airport"})
                 self._learn(late, *of)
-            await asyncio.sleep(max(0.0, began + (number + 1) / self._pace - time.monotonic()))
+            if number < _BEFORE:
+                await self._do({"do": "settle"})
+                self._clock.behind = (_BEFORE - number - 1) / self._pace
+                began = time.monotonic()
+            else:
+                due = began + (number + 1 - _BEFORE) / self._pace
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
 
     async def _sell(self, id_: str, late: int) -> None:
         for _ in range(self._random.randint(0, 3)):

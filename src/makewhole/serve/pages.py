@@ -114,7 +114,8 @@ class Pages:
 
         told, inner = await self._read(request, read)
         past = self._service.history(request.path_params["book"])
-        return self._page(request, "statement.html", told=told, inner=inner, past=past)
+        note = self._service.notes.get(request.path_params["book"], "")
+        return self._page(request, "statement.html", told=told, inner=inner, past=past, note=note)
 
     async def _charts(self, request: Request) -> Response:
         await self._read(request, lambda book: None)  # a 404 where there is no such book
@@ -149,7 +150,7 @@ class Pages:
         said, timeline, unit = await self._read(request, read)
         known: dict[str, Any] = {"id": id_, "said": said, "timeline": timeline, "now": now, "quote": None}
         known["unit"] = unit
-        known |= {"form": {"payout": "", "actions": ""}, "error": None, "uninsured": None}
+        known |= {"form": {"payout": "", "actions": ""}, "error": None, "uninsured": None, "beyond": []}
         if request.method == "POST":
             form = await self._form(request)
             known["form"] |= form
@@ -159,6 +160,8 @@ class Pages:
                 known |= {"quote": quote, "token": secrets.token_urlsafe(16)}
                 if "losses" in asked:
                     known["uninsured"] = asked["losses"]
+                    sizes = {action: abs(pair[1] - pair[0]) for action, pair in asked["losses"].items()}
+                    known["beyond"] = [name for name, size in sizes.items() if said and size > said.left]
             except (Refusal, ValueError, TypeError) as error:
                 known["error"] = str(error)
         return self._page(request, "subject.html", **known)

@@ -15,7 +15,7 @@ from makewhole.ledger import Ledger
 from makewhole.ledger.store import open_store
 from makewhole.serve.access import Keys
 from makewhole.serve.app import make_app
-from makewhole.serve.demo import Demo
+from makewhole.serve.demo import Clock, Demo
 from makewhole.serve.service import Service
 
 
@@ -29,13 +29,14 @@ def run(
         asyncio.run(_serve(service, host, port))
 
 
-def run_demo(*, host: str = "127.0.0.1", port: int = 8000, pace: float = 4.0) -> None:
+def run_demo(*, host: str = "127.0.0.1", port: int = 8000, pace: float = 2.0) -> None:
     """Serve a book on real flights, sold to simulated passengers, until it is interrupted."""
     with tempfile.TemporaryDirectory(prefix="makewhole-") as folder:
         where = str(Path(folder) / "demo.db")
-        with Ledger.open(where) as ledger, contextlib.closing(open_store(where)) as past:
+        clock = Clock()
+        with Ledger.open(where, clock=clock) as ledger, contextlib.closing(open_store(where)) as past:
             service = Service(ledger, past)
-            demo = Demo(service, pace)
+            demo = Demo(service, clock, pace)
             passenger = Keys(ledger.store).add("customer", "you")
             desk = Keys(ledger.store).add("publisher", "the desk")
             print(f"http://{host}:{port}", flush=True)  # noqa: T201 - the one line that says where it is

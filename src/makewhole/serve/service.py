@@ -60,6 +60,7 @@ class Service:
         self.listeners = 0
         self.stopping, self.started = asyncio.Event(), False
         self.heads: dict[str, int] = {}
+        self.notes: dict[str, str] = {}  # what a book's page says first
 
     @contextlib.asynccontextmanager
     async def running(self, _: Any = None) -> AsyncIterator[None]:
