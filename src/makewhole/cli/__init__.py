@@ -30,6 +30,8 @@ examples:
       how much capital would it have taken to insure these customers?
   makewhole audit forecasts.parquet --mu p --outcome y --by carrier,origin --html report.html
       which bets against these forecasts would have won, and not by luck?
+  makewhole ledger create delays.db --capital 500000 --max-stake 20000 --unit cent
+      begin a durable book: promises, receipts, payments (makewhole ledger --help)
   makewhole study flights
       the paper's airline on real flights: its figures, and which of its claims hold
 
@@ -98,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
         backtest,
         capital,
         insure,
+        ledger,
         study,
     )  # here, because Ctrl-C is handled by now
 
@@ -108,6 +111,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"makewhole {mw.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    for command in (insure, backtest, capital, audit, study):
+    for command in (insure, backtest, capital, audit, ledger, study):
         command.add_parser(commands)
     return parser

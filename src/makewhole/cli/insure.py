@@ -32,7 +32,7 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the plan for a loss table given on the command line."""
-    table = dict(_action(text) for text in arguments.actions)
+    table = dict(read_action(text) for text in arguments.actions)
     if len(table) < len(arguments.actions):
         raise ValueError("every ACTION must have a different name; got one twice")
     forecast = mw.Forecast(arguments.mu, arguments.c)
@@ -54,7 +54,8 @@ def run(arguments: argparse.Namespace) -> None:
     )
 
 
-def _action(text: str) -> tuple[str, tuple[float, float]]:
+def read_action(text: str) -> tuple[str, tuple[float, float]]:
+    """Return the name of an action and its losses, from a text such as "use=2,-10"."""
     name, found, losses = text.partition("=")
     try:
         if_0, if_1 = (float(part) for part in losses.split(","))

@@ -317,11 +317,15 @@ class Bookkeeping:
 
     def own_prices(
         self, get: Get, open_: OpenForecast, levels: tuple[Name, ...]
-    ) -> list[tuple[float, float]]:
-        """μ and c of each line for a customer."""
+    ) -> list[tuple[float, float]] | None:
+        """μ and c of each line for a customer; None if they are those that were published."""
         if self.lines is None or not levels:
-            return [(line.mu, line.c) for line in open_.lines]
-        return self.lines.own(open_, self.lines.price(get, levels))
+            return None
+        price = self.lines.price(get, levels)
+        first = open_.lines[0]
+        if self.classes is None and price <= (first.mu if self.one_sided else first.c):
+            return None
+        return self.lines.own(open_, price)
 
     def _check_price(self, open_: OpenForecast, amounts: tuple[float, ...], own: float, most: Any) -> None:
         """Refuse a stake that costs more than she would pay, on any class that she stakes on."""

@@ -253,6 +253,8 @@ class InsuredForecaster:
         """
         open_ = find_open(self._state.get, forecast)
         own = self._books.own_prices(self._state.get, open_, read_levels(by))
+        if own is None:
+            return open_.forecast
         lines = tuple(line._replace(mu=mu, c=c) for line, (mu, c) in zip(open_.lines, own, strict=True))
         return published(lines, open_.forecast.id, self.classes, self.one_sided)
 
@@ -409,9 +411,8 @@ class InsuredForecaster:
     ) -> Settlement:
         """What `settle` would do, as a value: payments, losses, targets, and what each part will learn."""
         patch: dict[Key, Any] = {}
-        closed = self._books.close(
-            self._state.get, patch, find_open(self._state.get, forecast), outcome, stake, by
-        )
+        get = self._state.get
+        closed = self._books.close(get, patch, find_open(get, forecast), outcome, stake, by)
         id_, y, payments, loss, turnover, results, lesson = closed
         lines = tuple(LineResult(*result) for result in results)
         return Settlement(self._revision(), patch, id_, y, payments, loss, turnover, lines, lesson)
@@ -588,8 +589,7 @@ class InsuredForecaster:
     ) -> Self:
         """Continue from a file that `save` wrote, with the base its owner has kept.
 
-        Files of earlier versions load, too. `correction` is the class of the correction, where it is not one
-        of ours.
+        Files of earlier versions load, too. `correction` is its class, where it is not one of ours.
         """
         version, content = saving.read(path, kind=saved.KIND, versions=saved.VERSIONS, sealed_from=4)
         try:

@@ -173,7 +173,14 @@ class Book:
         A request is the arguments of a verb as a dictionary, with the verb under "do". Each is answered by
         itself: `answer()` returns its receipts or raises its refusal.
         """
-        return self._writer.ask([read_request(request) for request in requests])
+        asked = []
+        for request in requests:
+            try:
+                asked.append(Waiting(read_request(request)))
+            except (ValueError, TypeError) as error:
+                asked.append(Waiting(None, error))
+        self._writer.ask(asked)
+        return asked
 
     def _one(self, verb: str, asked: dict[str, Any], key: str | None) -> Receipt:
         (receipt,) = self.do_many([{"do": verb, "key": key} | asked])[0].answer()
@@ -275,10 +282,9 @@ def read_request(given: Mapping[str, Any]) -> Request:
     if verb not in VERBS:
         raise ValueError(f"do must be one of {', '.join(VERBS)}; got {verb!r}")
     kind, names = VERBS[verb]
-    unknown = given.keys() - {"do", "key", *names}
-    if unknown:
-        raise TypeError(f"{verb} takes {', '.join(names)} and key; got {', '.join(sorted(unknown))}")
     asked = {name: given[name] for name in names if given.get(name) is not None}
+    if len(given) > len(asked) + 1 and (unknown := given.keys() - {"do", "key", *names}):
+        raise TypeError(f"{verb} takes {', '.join(names)} and key; got {', '.join(sorted(unknown))}")
     if "closes" in asked:
         asked["closes"] = read_time("closes", asked["closes"])
     if "price" in asked:

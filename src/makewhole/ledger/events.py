@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+from hashlib import sha256 as _sha256
 from typing import Any, NamedTuple
 
 # The hash before the first event of a book.
 ORIGIN = bytes(32)
 
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers as Python's."""
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"this is not plain data: {value!r}")
+
+
 _encode = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=True, check_circular=False
+    ensure_ascii=False,
+    allow_nan=False,
+    separators=(",", ":"),
+    sort_keys=True,
+    check_circular=False,
+    default=_plain,
 ).encode
 
 
@@ -43,6 +56,5 @@ def plain_text(data: Any) -> str:
 def chained(previous: bytes, book: str, seq: int, at: int, kind: str, about: str | None, body: str) -> bytes:
     """Return the hash of an event that follows one with the hash `previous`."""
     # The lengths keep apart what would otherwise read the same; the body comes last and needs none.
-    name, of = book.encode(), b"" if about is None else about.encode()
-    head = f"{seq} {at} {kind} {len(name)} {-1 if about is None else len(of)}\n".encode()
-    return hashlib.sha256(b"".join((previous, head, name, of, body.encode()))).digest()
+    of = "-" if about is None else f"{len(about)} {about}"
+    return _sha256(previous + f"{seq} {at} {kind} {len(book)} {book} {of} {body}".encode()).digest()

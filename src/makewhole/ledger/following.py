@@ -11,6 +11,8 @@ from makewhole.ledger.refusals import LogDamaged
 from makewhole.ledger.rules import KINDS, State
 from makewhole.ledger.store import Store
 
+_read = json.JSONDecoder().raw_decode
+
 
 def follow(state: State, event: Event, store: Store) -> None:
     """Take a state one event further, if the event follows from it; LogDamaged if it does not."""
@@ -20,13 +22,13 @@ def follow(state: State, event: Event, store: Store) -> None:
     if chained(state.hash, book, seq, at, kind, about, body) != found:
         raise LogDamaged(f"book {book!r}: event {seq} was changed: its hash does not fit", seq)
     try:
-        given = json.loads(body)
+        given, end = _read(body)
         again = KINDS[kind](state, seq, at, given, lambda id_: store.ended(book, id_, seq))
     except (Refusal, ConservationError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise LogDamaged(
             f"book {book!r}: event {seq}, {kind!r}, cannot have happened: {error}", seq
         ) from error
-    if at < state.at or plain_text(again) != body or about != again.get("id"):
+    if at < state.at or again != given or end != len(body) or about != again.get("id"):
         message = f"book {book!r}: event {seq}, {kind!r}, does not follow from those before it"
         raise LogDamaged(message, seq, again)
     state.seq, state.at, state.hash = seq, at, found

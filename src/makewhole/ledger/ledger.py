@@ -18,7 +18,9 @@ from makewhole.ledger.refusals import LedgerUnavailable
 from makewhole.ledger.rules import RULES, read_text
 from makewhole.ledger.store import SqliteStore, Store, open_store
 from makewhole.ledger.verifying import Verified, verify_all
-from makewhole.ledger.writing import Request, Writer
+from makewhole.ledger.writing import Request, Waiting, Writer
+
+_WHICH_KEY = "key must name the file of the key that signs receipts: Ledger.open(..., key=...)"
 
 
 def _now() -> int:
@@ -144,10 +146,10 @@ class Ledger:
             "rules": RULES,
             "unit": read_text("unit", unit),
             "hold": round(seconds * 1_000_000),
-            "key": self._current().public,
+            "key": self._own_key().public,
             "forecaster": made.to_state(),
         }
-        self._writer(read_text("name", name)).ask([Request("created", given)])[0].answer()
+        self._do(read_text("name", name), Request("created", given))
         return self.book(name, base=base)
 
     def book(self, name: str, *, base: Any = None) -> Book:
@@ -162,6 +164,11 @@ class Ledger:
         with self._store.lock:
             return self._store.books()
 
+    def _do(self, name: str, request: Request) -> None:
+        asked = Waiting(request)
+        self._writer(name).ask([asked])
+        asked.answer()
+
     def _writer(self, name: str) -> Writer:
         with self._store.lock:
             if name not in self._writers:
@@ -170,32 +177,34 @@ class Ledger:
 
     # --- keys ---------------------------------------------------------------------------------------------
 
-    def _current(self) -> Signer:
+    def _own_key(self) -> Signer:
+        """The key in the file; a new one where there is no file."""
         if self._key is None:
-            raise ValueError(
-                "key must name the file of the key that signs receipts: Ledger.open(..., key=...)"
-            )
+            raise ValueError(_WHICH_KEY)
         signer = Signer.at(self._key)
         self._signers[signer.public] = signer
         return signer
 
     def _signer(self, public: str) -> Signer:
         """The private part of a key: in the file, or in that of a new key that is not yet in its place."""
-        if public not in self._signers:
-            self._current()
-            following = Path(f"{self._key}.new")
-            if following.exists():
-                signer = Signer.of(following)
+        if public in self._signers:
+            return self._signers[public]
+        if self._key is None:
+            raise LedgerUnavailable(_WHICH_KEY)
+        for path in (self._key, Path(f"{self._key}.new")):
+            if path.exists():
+                signer = Signer.of(path)
                 self._signers[signer.public] = signer
         if public not in self._signers:
             raise LedgerUnavailable(
-                f"the key in {str(self._key)!r} is not the book's, {public}: give that one"
+                f"the book's key, {public}, is not in {str(self._key)!r}: put it there, or make a new one (rekey)"
             )
         return self._signers[public]
 
     def rekey(self) -> str:
         """Sign with a new key from here on, which every book notes; returns its public part."""
-        self._current()
+        if self._key is None:
+            raise ValueError(_WHICH_KEY)
         following = Path(f"{self._key}.new")
         signer = Signer.at(following)
         self._signers[signer.public] = signer
@@ -203,8 +212,8 @@ class Ledger:
             with self._store.lock:
                 known = self._writer(name).state().key == signer.public
             if not known:
-                self._writer(name).ask([Request("rekeyed", {"key": signer.public})])[0].answer()
-        following.replace(self._key or following)
+                self._do(name, Request("rekeyed", {"key": signer.public}))
+        following.replace(self._key)
         return signer.public
 
     # --- the whole ----------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from makewhole.insured.capital import NotLeft, least_capital, with_capital
 from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.insured.refusals import ConservationError, PriceRefused, StakeRefused
 from makewhole.ledger.events import ORIGIN
-from makewhole.ledger.money import read_units, whole_price
+from makewhole.ledger.money import MOST_UNITS, read_units, whole_price
 from makewhole.ledger.refusals import (
     CapitalRefused,
     ReportsDisagree,
@@ -321,6 +321,8 @@ def voided(state: State, seq: int, at: int, given: Body, finished: Finished) -> 
 def deposited(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
     """Add to the capital."""
     amount = read_units("amount", given.get("amount"), least=1)
+    if state.money.capital + amount > MOST_UNITS:
+        raise ValueError(f"capital must be at most {MOST_UNITS:,} units; got {amount:,} more")
     state.f = with_capital(state.f, state.f.capital + amount)
     state.money.capital += amount
     return {"amount": amount, "capital": state.money.capital}

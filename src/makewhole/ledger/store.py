@@ -7,9 +7,10 @@ key (book, seq) is the last line of defence: two events can never have the same 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,6 +55,12 @@ class Store:
     """What SQLite and PostgreSQL have in common; it belongs to one thread at a time (`lock`)."""
 
     _BY_ID = ""  # says which index to use, where a database would choose another
+    _AMONG = "= ANY(?)"  # one of a list of texts
+
+    @staticmethod
+    def _list(texts: Iterable[str]) -> Any:
+        """A list of texts as the database takes it."""
+        return list(texts)
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -91,7 +98,8 @@ class Store:
         """The events of a book after a number, a page at a time."""
         sql = f"SELECT {_EVENT} FROM events WHERE book = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}"  # noqa: S608 - our own names
         while True:
-            page = self._rows(sql, (book, after))
+            with self.lock:
+                page = self._rows(sql, (book, after))
             yield from map(Event._make, page)
             if len(page) < _PAGE:
                 return
@@ -102,6 +110,12 @@ class Store:
         sql = f"SELECT {_EVENT} FROM events {self._BY_ID} WHERE book = ? AND about = ? ORDER BY seq"  # noqa: S608 - our own names
         return [Event._make(row) for row in self._rows(sql, (book, id_))]
 
+    def ended_among(self, book: str, ids: Iterable[str]) -> dict[str, str]:
+        """How each of these ids ended, "settled" or "voided"; those that did not are left out."""
+        sql = f"""SELECT about, kind FROM events {self._BY_ID} WHERE book = ? AND about {self._AMONG}
+                  AND kind IN ('settled', 'voided')"""  # noqa: S608 - our own names
+        return dict(self._rows(sql, (book, self._list(ids)))) if ids else {}
+
     def ended(self, book: str, id_: str, before: int) -> str | None:
         """How an id ended, "settled" or "voided", in the events before a number; None if it did not."""
         sql = f"""SELECT kind FROM events {self._BY_ID} WHERE book = ? AND about = ? AND seq < ?
@@ -109,15 +123,18 @@ class Store:
         rows = self._rows(sql, (book, id_, before))
         return rows[0][0] if rows else None
 
-    def key(self, book: str, key: str) -> Key | None:
-        """What was done under a key."""
-        rows = self._rows("SELECT key, digest, first, seq FROM keys WHERE book = ? AND key = ?", (book, key))
-        return Key._make(rows[0]) if rows else None
+    def keys_among(self, book: str, keys: Iterable[str]) -> dict[str, Key]:
+        """What was done under these keys; those that were not used are left out."""
+        sql = f"SELECT key, digest, first, seq FROM keys WHERE book = ? AND key {self._AMONG}"  # noqa: S608 - our own names
+        found = self._rows(sql, (book, self._list(keys))) if keys else []
+        return {row[0]: Key._make(row) for row in found}
 
-    def keys(self, book: str) -> list[Key]:
-        """All keys of a book."""
-        rows = self._rows("SELECT key, digest, first, seq FROM keys WHERE book = ? ORDER BY seq", (book,))
-        return list(map(Key._make, rows))
+    def key_beyond(self, book: str, seq: int) -> Key | None:
+        """A key that names events which cannot be, in a log that ends with `seq`; None if there is none."""
+        sql = """SELECT key, digest, first, seq FROM keys
+                 WHERE book = ? AND (first < 1 OR first > seq + 1 OR seq > ?) ORDER BY seq LIMIT 1"""
+        rows = self._rows(sql, (book, seq))
+        return Key._make(rows[0]) if rows else None
 
     def snapshot(self, book: str) -> tuple[int, str] | None:
         """The latest snapshot of a book: the event it was taken after, and the state as text."""
@@ -144,6 +161,12 @@ class SqliteStore(Store):
     """A file. `BEGIN IMMEDIATE` takes the whole file: one writer at a time, however many books."""
 
     _BY_ID = "INDEXED BY events_about"  # it would walk along the primary key
+    _AMONG = "IN (SELECT value FROM json_each(?))"
+
+    @staticmethod
+    def _list(texts: Iterable[str]) -> Any:
+        """A list of texts as JSON."""
+        return json.dumps(list(texts))
 
     def __init__(self, path: str | os.PathLike[str], *, wait: float = 5.0, vfs: str | None = None) -> None:
         super().__init__()
@@ -193,9 +216,13 @@ class SqliteStore(Store):
         run("COMMIT")
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with self._unavailable():
-            rows: list[tuple[Any, ...]] = self._connection.execute(sql, values).fetchall()
-            return rows
+        rows: list[tuple[Any, ...]]
+        try:
+            rows = self._connection.execute(sql, values).fetchall()
+        except self._apsw.Error:
+            with self._unavailable():
+                raise
+        return rows
 
     def _write(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         self._connection.executemany(sql, rows)

@@ -69,11 +69,9 @@ def verify_book(store: Store, book: str, receipts: Sequence[Receipt]) -> State:
                 f"book {book!r}: the receipt for event {receipt.seq} has a key that the log does not name"
             )
             raise LogDamaged(message, receipt.seq)
-    for key in store.keys(book):
-        if not 1 <= key.first <= key.seq + 1 or key.seq > state.seq:
-            raise LogDamaged(
-                f"book {book!r}: key {key.key!r} names event {key.seq}, which is missing", key.seq
-            )
+    key = store.key_beyond(book, state.seq)
+    if key is not None:
+        raise LogDamaged(f"book {book!r}: key {key.key!r} names event {key.seq}, which is missing", key.seq)
     return state
 
 

@@ -44,11 +44,10 @@ class Waiting:
 
     __slots__ = ("digest", "error", "made", "receipts", "request")
 
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self.digest = b"" if request.key is None else request.digest()
+    def __init__(self, request: Request | None, error: Exception | None = None) -> None:
+        self.request, self.digest = request, b""
         self.receipts: list[Receipt] | None = None
-        self.error: BaseException | None = None
+        self.error: BaseException | None = error
         self.made: list[tuple[Event, bytes]] = []  # events, each with the hash before it
 
     @property
@@ -103,15 +102,21 @@ class Writer:
         """The ledger's time: never before the last event, also when the clock jumps back."""
         return max(state.at, self._clock())
 
-    def ask(self, requests: Sequence[Request]) -> list[Waiting]:
+    def ask(self, asked: Sequence[Waiting]) -> None:
         """Do what is asked, in this order; what is refused changes nothing, and the rest is done."""
-        asked = [Waiting(request) for request in requests]
-        self._queue.extend(asked)
-        with self._store.lock:
-            while not all(one.done for one in asked):
-                group = [self._queue.popleft() for _ in range(min(len(self._queue), _LARGEST_GROUP))]
-                self._write(group)
-        return asked
+        waiting = [one for one in asked if not one.done]
+        try:
+            self._queue.extend(waiting)
+            with self._store.lock:
+                while not all(one.done for one in waiting):
+                    group = [self._queue.popleft() for _ in range(min(len(self._queue), _LARGEST_GROUP))]
+                    self._write(group)
+        except BaseException:  # nobody must do it later
+            for one in waiting:
+                if not one.done:
+                    with contextlib.suppress(ValueError):
+                        self._queue.remove(one)
+            raise
 
     def _write(self, group: list[Waiting]) -> None:
         draft = _Draft(self, group)
@@ -119,10 +124,10 @@ class Writer:
             with self._store.writing(self.book):
                 state = self._caught_up()
                 draft.decide(state)
+                signer = self._signer(state.key)
                 if draft.events:
                     self._store.append(draft.events, draft.keys)
                     self._keep_snapshot(state)
-            signer = self._signer(state.key)
         except BaseException as error:  # an interrupt, too, must leave nobody waiting
             self._state = None
             told: BaseException = error
@@ -186,11 +191,15 @@ class _Draft:
         self.events: list[Event] = []
         self.keys: list[tuple[str, Key]] = []
         self._done: dict[str, Waiting] = {}  # by key
+        self._known: dict[str, Key] = {}
         self._ended: dict[str, str] = {}  # by id
 
     def decide(self, state: State) -> None:
         """Answer every request: with events, with what came of it before, or with a refusal."""
+        self._look_up(state)
         for one in self._group:
+            if one.error is not None:
+                continue
             try:
                 self._decide(state, one)
             except (Refusal, ValueError, TypeError) as error:
@@ -198,13 +207,30 @@ class _Draft:
                     raise
                 one.error = error
 
+    def _look_up(self, state: State) -> None:
+        """Ask the store once for all keys, and for all ids that are not open."""
+        keys, ids = set(), set()
+        for one in self._group:
+            _, given, key = _asked(one)
+            try:
+                if key is not None:
+                    keys.add(read_text("key", key))
+                    one.digest = _asked(one).digest()
+                id_ = given.get("id")
+                if id_ is not None and read_text("id", id_) not in state.subjects:
+                    ids.add(id_)
+            except (ValueError, TypeError) as error:
+                one.error = error
+        self._known = self._store.keys_among(self._book, keys)
+        self._ended = self._store.ended_among(self._book, ids)
+
     def _decide(self, state: State, one: Waiting) -> None:
-        kind, given, key = one.request
+        kind, given, key = _asked(one)
         if (state.f is None) != (kind == "created"):
             if state.f is None:
                 raise UnknownBook(f"there is no book {self._book!r}: create it first")
             raise BookExists(f"there is a book {self._book!r}: choose another name")
-        if key is not None and self._repeats(one, read_text("key", key)):
+        if key is not None and self._repeats(one, key):
             return
         first = state.seq + 1
         if kind == "settled" and "id" not in given:
@@ -224,7 +250,7 @@ class _Draft:
         if other is not None:
             digest, made = other.digest, other.made
         else:
-            known = self._store.key(self._book, key)
+            known = self._known.get(key)
             if known is None:
                 return False
             digest, made = known.digest, self._writer.receipts(known.first, known.seq)
@@ -235,7 +261,7 @@ class _Draft:
 
     def _record(self, state: State, one: Waiting, kind: str, given: Body) -> None:
         seq, at = state.seq + 1, self._writer.now(state)
-        body = KINDS[kind](state, seq, at, given, self._finished)
+        body = KINDS[kind](state, seq, at, given, self._ended.get)
         about: Any = body.get("id")
         text = plain_text(body)
         previous = state.hash
@@ -247,5 +273,9 @@ class _Draft:
         if kind in ("settled", "voided"):
             self._ended[about] = kind
 
-    def _finished(self, id_: str) -> str | None:
-        return self._ended.get(id_) or self._store.ended(self._book, id_, _ALL)
+
+def _asked(one: Waiting) -> Request:
+    """What is asked; whatever could not be read has an error instead, and does not come here."""
+    request: Any = one.request
+    asked: Request = request
+    return asked

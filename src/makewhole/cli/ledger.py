@@ -1,0 +1,293 @@
+"""`makewhole ledger`: a durable book, from the command line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from makewhole import pages
+from makewhole.cli.files import Table, need
+from makewhole.cli.insure import read_action
+from makewhole.cli.printing import print_error, print_json
+from makewhole.insured.refusals import Refusal
+from makewhole.ledger import Book, Ledger, LogDamaged, Receipt
+from makewhole.ledger.book import VERBS
+from makewhole.ledger.page import statement_page
+from makewhole.ledger.tables import TABLES, import_log
+
+# So many requests are stored together.
+_GROUP = 1_000
+# The page shows the settlements among so many events, the latest.
+_RECENT = 20_000
+
+_ABOUT = """\
+A ledger is an SQLite file, or a PostgreSQL database (postgresql://...). It has books; each is an append-only
+log of what was promised to whom at which price, what happened, and what is due. Amounts are whole units.
+"""
+
+_NDJSON = """\
+Without options, requests are read from stdin, one JSON object per line, and answered one per line: with the
+signed receipts, or with an error. Every request may have a "key": the same request with the same key is done
+once. The exit code is 1 if any was refused.
+"""
+
+_HELP = {
+    "forecast": "publish a probability for an id",
+    "stake": "take a stake",
+    "report": "report an outcome",
+    "settle": "settle what is final",
+    "void": "call an id off",
+    "deposit": "add to the capital",
+    "withdraw": "take out of the capital",
+    "compensate": "make good a mistake that was found too late",
+}
+_TYPES: dict[str, Any] = {
+    "mu": float,
+    "c_hat": float,
+    "stake": int,
+    "price": int,
+    "amount": int,
+    "outcome": int,
+}
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command and its own commands to the parser."""
+    parser = commands.add_parser("ledger", help="keep a durable book, with receipts", description=_ABOUT)
+    own = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_create(own)
+    for verb, (_, names) in VERBS.items():
+        about = None if verb == "settle" else _NDJSON
+        one = _add(own, verb, _HELP[verb], _write, description=about)
+        for name in names:
+            option = f"--{name.replace('_', '-')}"
+            more: dict[str, Any] = {"action": "append"} if name in ("groups", "by") else {}
+            one.add_argument(option, dest=name, type=_TYPES.get(name, str), **more)
+        one.add_argument("--request-key", dest="key_", metavar="KEY", help="done once, however often asked")
+        one.set_defaults(verb=verb)
+    one = _add(own, "do", "do whatever the lines of stdin say", _write, description=_NDJSON)
+    one.set_defaults(verb=None)
+    _add_quote(own)
+    _add_reading(own)
+
+
+def _add(own: Any, name: str, about: str, run: Any, **more: Any) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = own.add_parser(name, help=about, **more)
+    parser.add_argument("ledger", metavar="LEDGER", help="a file, or postgresql://...")
+    parser.add_argument("--book", help="the book (default: the only one)")
+    parser.add_argument("--key", type=Path, help="the file of the signing key (default: LEDGER.key)")
+    parser.set_defaults(run=lambda arguments: _guarded(run, arguments))
+    return parser
+
+
+def _add_create(own: Any) -> None:
+    parser = _add(own, "create", "begin a book", _create)
+    add = parser.add_argument
+    add("--capital", type=int, required=True, help="the most that may ever be lost, in whole units")
+    add("--max-stake", type=int, required=True, help="the most that all stakes on an id may pay")
+    add("--unit", required=True, help="what the whole units are, such as cent")
+    add("--hold", type=float, default=0.0, help="seconds for which an outcome can be replaced (default 0)")
+    add("--one-sided", action="store_true", help="take stakes above 0 only")
+
+
+def _add_quote(own: Any) -> None:
+    parser = _add(own, "quote", "what a bet costs somebody now", _quote)
+    add = parser.add_argument
+    add("--id", required=True)
+    add("--by", required=True, action="append", help="who asks; or her agency and then she")
+    add("--stake", type=int, help="above 0: paid if it happens; below 0: if it does not")
+    add("--loss", action="append", metavar="ACTION=IF0,IF1", help="a line of a loss table, in whole units")
+
+
+def _add_reading(own: Any) -> None:
+    parser = _add(own, "statement", "the sums of a book, and the head of its chain", _statement)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--html", type=Path, help="write one page of HTML")
+    parser = _add(own, "verify", "replay everything, and look for receipts", _verify)
+    parser.add_argument("--receipts", type=Path, help="a folder of receipts, *.json or *.ndjson")
+    parser = _add(own, "export", "write a table of a book", _export)
+    parser.add_argument("--table", choices=sorted(TABLES), default="settlements")
+    parser.add_argument("--out", type=Path, required=True, help="a new .csv or .parquet file")
+    parser = _add(own, "import", "play a log of bets into a book", _import)
+    parser.add_argument("file", type=Path, metavar="FILE", help="a .csv, .tsv or .parquet file")
+    for name, about in (("mu", "probability"), ("outcome", "0 or 1"), ("stake", "whole units")):
+        parser.add_argument(f"--{name}", required=True, help=f"the column: {about}")
+    parser.add_argument("--id", help="the column of what a row is about (default: every row by itself)")
+    parser.add_argument("--by", help="the column of who staked (default: 'customer')")
+    parser = _add(own, "backup", "copy an SQLite ledger while it is used", _backup)
+    parser.add_argument("to", type=Path, metavar="NEW")
+    _add(own, "rekey", "sign with a new key from here on", _rekey)
+
+
+# --- run --------------------------------------------------------------------------------------------------
+
+
+def _guarded(run: Any, arguments: argparse.Namespace) -> int:
+    try:
+        where = arguments.ledger
+        if run is not _create and "://" not in where and not Path(where).is_file():
+            raise ValueError(f"LEDGER {where!r} is not a file: makewhole ledger create makes one")
+        with Ledger.open(where, key=arguments.key) as ledger:
+            code: int | None = run(arguments, ledger)
+    except (Refusal, LogDamaged) as error:
+        print_error(error)
+        return 1
+    return code or 0
+
+
+def _book(arguments: argparse.Namespace, ledger: Ledger) -> Book:
+    names = ledger.books()
+    if arguments.book is not None:
+        return ledger.book(arguments.book)
+    if len(names) != 1:
+        raise ValueError(f"--book must say which of the {len(names)} books; there are {', '.join(names)}")
+    return ledger.book(names[0])
+
+
+def _create(arguments: argparse.Namespace, ledger: Ledger) -> None:
+    name = arguments.book or Path(arguments.ledger).stem
+    book = ledger.create(
+        name,
+        capital=arguments.capital,
+        max_stake=arguments.max_stake,
+        unit=arguments.unit,
+        hold=arguments.hold,
+        one_sided=arguments.one_sided,
+    )
+    print(book.statement())
+
+
+def _write(arguments: argparse.Namespace, ledger: Ledger) -> int:
+    book, verb = _book(arguments, ledger), arguments.verb
+    names = () if verb is None else VERBS[verb][1]
+    given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    if given or verb == "settle":
+        key = arguments.key_
+        if isinstance(given.get("by"), list) and (verb != "stake" or len(given["by"]) == 1):
+            given["by"] = given["by"][-1]
+        return _answer(book, [{"do": verb, "key": key, **given}])
+    code, lines = 0, _requests(verb)
+    while group := list(islice(lines, _GROUP)):
+        code |= _answer(book, group)
+    return code
+
+
+def _requests(verb: str | None) -> Iterator[dict[str, Any]]:
+    """The requests on stdin, one JSON object per line."""
+    for number, line in enumerate(sys.stdin, 1):
+        if not line.strip():
+            continue
+        try:
+            read = json.loads(line)
+            if not isinstance(read, dict):
+                raise ValueError("not an object")
+        except ValueError as error:
+            raise ValueError(f"line {number} of stdin must be a JSON object: {error}") from None
+        yield read if verb is None else {"do": verb} | read
+
+
+def _answer(book: Book, group: list[dict[str, Any]]) -> int:
+    code = 0
+    for one in book.do_many(group):
+        try:
+            receipts = [json.loads(receipt.to_json()) for receipt in one.answer()]
+            line: dict[str, Any] = {"receipts": receipts}
+            ended = [r["about"] for r in receipts if r["kind"] in ("settled", "voided")]
+            if ended:
+                line["payments"] = {id_: [p._asdict() for p in book.payments(id_)] for id_ in ended}
+        except (Refusal, ValueError, TypeError) as error:
+            line, code = {"error": type(error).__name__, "message": str(error)}, 1
+            if hasattr(error, "limit"):
+                line["limit"] = error.limit
+        print(json.dumps(line, ensure_ascii=False))
+    sys.stdout.flush()
+    return code
+
+
+def _quote(arguments: argparse.Namespace, ledger: Ledger) -> None:
+    by = arguments.by if len(arguments.by) > 1 else arguments.by[0]
+    losses: Any = None
+    if arguments.loss:
+        losses = {name: tuple(map(_whole, pair)) for name, pair in map(read_action, arguments.loss)}
+    quote = _book(arguments, ledger).quote(arguments.id, by=by, stake=arguments.stake, losses=losses)
+    print_json(quote._asdict())
+
+
+def _whole(number: float) -> int:
+    if not number.is_integer():
+        raise ValueError(f"a loss must be a whole number of units; got {number}")
+    return int(number)
+
+
+def _statement(arguments: argparse.Namespace, ledger: Ledger) -> None:
+    book = _book(arguments, ledger)
+    told = book.statement()
+    if arguments.html is not None:
+        path = pages.check_path(arguments.html, "--html")
+        pages.write(path, statement_page(told, list(book.events(since=max(0, told.events - _RECENT)))))
+    if arguments.json:
+        print_json(told.to_dict())
+    else:
+        print(told)
+
+
+def _verify(arguments: argparse.Namespace, ledger: Ledger) -> None:
+    receipts = [] if arguments.receipts is None else list(_receipts(arguments.receipts))
+    found = ledger.verify(receipts, book=arguments.book)
+    for name, (seq, head) in found.heads.items():
+        print(f"{name}: {seq:,} events, head {head}")
+    print(f"verified {found.events:,} events and {found.receipts:,} receipts: all as the rules say")
+
+
+def _receipts(folder: Path) -> Iterator[Receipt]:
+    if not folder.is_dir():
+        raise ValueError(f"--receipts must be a folder; got {str(folder)!r}")
+    for path in sorted([*folder.glob("*.json"), *folder.glob("*.ndjson")]):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if line.strip():
+                try:
+                    read = json.loads(line)
+                    several = read.get("receipts", [read])
+                    yield from (Receipt.from_json(json.dumps(one)) for one in several)
+                except (ValueError, TypeError) as error:
+                    raise ValueError(f"{path}, line {number}: {error}") from None
+
+
+def _export(arguments: argparse.Namespace, ledger: Ledger) -> None:
+    out: Path = arguments.out
+    if out.suffix not in (".csv", ".parquet"):
+        raise ValueError(f"--out must end in .csv or .parquet; got {str(out)!r}")
+    if out.exists():
+        raise ValueError(f"--out must be a new file; {str(out)!r} exists")
+    polars = need("polars")
+    frame = polars.DataFrame(TABLES[arguments.table](_book(arguments, ledger).events()))
+    frame.write_csv(out) if out.suffix == ".csv" else frame.write_parquet(out)
+    print(f"wrote {len(frame):,} rows to {out}")
+
+
+def _import(arguments: argparse.Namespace, ledger: Ledger) -> None:
+    table = Table(arguments.file)
+    wanted = {name: getattr(arguments, name) for name in ("mu", "outcome", "stake", "id", "by")}
+    wanted = {name: column for name, column in wanted.items() if column is not None}
+    texts = [wanted[name] for name in ("id", "by") if name in wanted]
+    missing = [column for column in wanted.values() if column not in table.names]
+    if missing:
+        raise ValueError(f"FILE has no column {missing[0]!r}; it has {', '.join(table.names)}")
+    frame = table.scan([wanted[name] for name in ("mu", "outcome", "stake")], texts).collect()
+    columns = {name: frame[column].to_list() for name, column in wanted.items()}
+    placed, refused = import_log(_book(arguments, ledger), columns, prefix=f"{arguments.file.name} ")
+    print(f"{placed:,} stakes placed, {refused:,} refused")
+
+
+def _backup(arguments: argparse.Namespace, ledger: Ledger) -> None:
+    ledger.backup(arguments.to)
+    print(f"wrote {arguments.to}; the key is not in it")
+
+
+def _rekey(arguments: argparse.Namespace, ledger: Ledger) -> None:
+    print(f"receipts are signed with {ledger.rekey()} from here on")
