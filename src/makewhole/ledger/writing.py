@@ -36,7 +36,12 @@ class Request(NamedTuple):
 
     def digest(self) -> bytes:
         """A short name for what is asked: the same for the same request."""
-        return hashlib.sha256(plain_text([self.kind, self.given]).encode()).digest()
+        asked = [self.kind, self.given]
+        try:
+            text = plain_text(asked)
+        except (TypeError, ValueError, RecursionError):
+            text = repr(asked)  # not plain data: a rule will say what is wrong, and with which argument
+        return hashlib.sha256(text.encode(errors="surrogatepass")).digest()
 
 
 class Waiting:
