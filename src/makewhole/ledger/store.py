@@ -89,6 +89,11 @@ class Store:
         """The names of all books."""
         return [name for (name,) in self._rows("SELECT book FROM events WHERE seq = 1 ORDER BY book")]
 
+    def mentioned(self) -> list[str]:
+        """The names of all books that any row has, also if the beginning of one is missing."""
+        tables = " UNION ".join(f"SELECT book FROM {table}" for table in ("events", "keys", "snapshots"))  # noqa: S608 - our own names
+        return sorted(name for (name,) in self._rows(tables))
+
     def head(self, book: str) -> int:
         """The number of a book's last event; 0 if there is none."""
         rows = self._rows("SELECT seq FROM events WHERE book = ? ORDER BY seq DESC LIMIT 1", (book,))
