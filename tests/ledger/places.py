@@ -49,13 +49,14 @@ class Place(NamedTuple):
             finally:
                 connection.close()
         with psycopg.connect(self.address, autocommit=True) as other:
-            done = other.execute(sql.replace("?", "%s"), values)  # type: ignore[arg-type]  # any text, here
+            done = other.execute(sql.replace("?", "%s"), values)
             return done.fetchall() if done.description else []
 
 
 def new_book(ledger: Ledger, name: str = "book", **given: Any) -> Book:
     """A book with a capital of 10,000 and at most 100 on an id, unless said otherwise."""
-    return ledger.create(name, **({"capital": 10_000, "max_stake": 100, "unit": "cent"} | given))
+    settings: dict[str, Any] = {"capital": 10_000, "max_stake": 100, "unit": "cent"} | given
+    return ledger.create(settings.pop("name", name), **settings)
 
 
 def whole(place: Place, book: str = "book") -> None:

@@ -21,8 +21,8 @@ def binaries() -> Path:
 class Server:
     """PostgreSQL in a folder of its own directly under the temporary one, which it reaches as any user.
 
-    PostgreSQL does not run as root, and so there runs as "nobody". pytest's own folders would not do then: every new
-    session of pytest closes them to other users.
+    PostgreSQL does not run as root, and so there runs as "nobody". pytest's own folders would not do then:
+    every new session of pytest closes them to other users.
     """
 
     def __init__(self) -> None:
@@ -67,6 +67,6 @@ class Server:
     def remove(self) -> None:
         """End it, and remove its folder."""
         try:
-            self.stop("fast")
+            self.stop()  # without the checkpoint that a clean end would write
         finally:
             shutil.rmtree(self.folder)

@@ -1,5 +1,6 @@
-"""What a ledger is asked for wrongly: an error that names what is wrong and the limit, and nothing changed."""
+"""What a ledger is asked for wrongly: an error that names what is wrong and the limit, and no change."""
 
+import functools
 import math
 import re
 import threading
@@ -38,7 +39,7 @@ TEXTS = {
     "list": ([["a"]], "text"),
 }
 # Where a request has a text: how it is called.
-PLACES: dict[str, Callable[[Book, Any], Any]] = {
+PLACES: dict[str, Callable[[Any, Any], Any]] = {
     "id": lambda book, text: book.forecast(text, mu=0.5),
     "id ": lambda book, text: book.stake(text, by="ann", stake=5),
     "id  ": lambda book, text: book.report(text, 1),
@@ -61,7 +62,7 @@ PLACES: dict[str, Callable[[Book, Any], Any]] = {
 NAN, HUGE = math.nan, 10**400
 WRONG = (ValueError, TypeError)
 # What is called; the error; what it must say.
-CALLS: list[tuple[Callable[[Book], Any], Any, str]] = [
+CALLS: list[tuple[Callable[[Any], Any], Any, str]] = [
     (lambda b: b.stake("never", by="ann", stake=5), UnknownSubject, "id='never'"),
     (lambda b: b.stake("over", by="ann", stake=5), SubjectFinal, "id='over' was settled"),
     (lambda b: b.stake("off", by="ann", stake=5), SubjectFinal, "id='off' was voided"),
@@ -110,8 +111,8 @@ CALLS: list[tuple[Callable[[Book], Any], Any, str]] = [
     (lambda b: b.forecast("new", mu=NAN), ValueError, "mu must be finite"),
     (lambda b: b.forecast("new", mu=HUGE), ValueError, "mu must be finite"),
     (lambda b: b.forecast("new", mu="0.5"), TypeError, "mu must be"),
-    (lambda b: b.forecast("new", mu=[0.5]), WRONG, "mu must be"),
-    (lambda b: b.forecast("new", mu=np.array([0.5])), WRONG, "mu must be"),
+    (lambda b: b.forecast("new", mu=[0.5]), WRONG, "mu"),
+    (lambda b: b.forecast("new", mu=np.array([0.5])), WRONG, "mu"),
     (lambda b: b.forecast("new", mu=0.5, c_hat=2), ValueError, "c_hat"),
     (lambda b: b.forecast("new", mu=0.5, c_hat=NAN), ValueError, "c_hat"),
     (lambda b: b.forecast("new", mu=0.5, c_hat="0"), TypeError, "c_hat"),
@@ -125,7 +126,7 @@ CALLS: list[tuple[Callable[[Book], Any], Any, str]] = [
     (lambda b: b.forecast("new", mu=0.5, closes=True), ValueError, "closes must be a time"),
     (lambda b: b.forecast("new", mu=0.5, closes="soon"), ValueError, "closes must be a time"),
     (lambda b: b.forecast("new", mu=0.5, closes="2090-05-01T12:00"), ValueError, "closes must be a time"),
-    (lambda b: b.forecast("new", mu=0.5, closes=datetime(2090, 5, 1)), ValueError, "with its zone"),  # noqa: DTZ001 - what is refused
+    (lambda b: b.forecast("new", mu=0.5, closes=datetime(2090, 5, 1)), ValueError, "with its zone"),
     (lambda b: b.report("never", 1), UnknownSubject, "id='never'"),
     (lambda b: b.report("over", 1), SubjectFinal, "id='over'"),
     (lambda b: b.report("off", 1), SubjectFinal, "id='off'"),
@@ -136,8 +137,8 @@ CALLS: list[tuple[Callable[[Book], Any], Any, str]] = [
     (lambda b: b.report("open", NAN), ValueError, "outcome must be finite"),
     (lambda b: b.report("open", HUGE), ValueError, "outcome must be finite"),
     (lambda b: b.report("open", "1"), TypeError, "outcome must be"),
-    (lambda b: b.report("open", None), TypeError, "outcome must be"),  # type: ignore[arg-type]  # what is refused
-    (lambda b: b.report("open", [1]), ValueError, "outcome must be one number"),  # type: ignore[arg-type]  # idem
+    (lambda b: b.report("open", None), TypeError, "outcome must be"),
+    (lambda b: b.report("open", [1]), ValueError, "outcome must be one number"),
     (lambda b: b.settle("never"), UnknownSubject, "id='never'"),
     (lambda b: b.settle("open"), SubjectOpen, "no outcome was reported"),
     (lambda b: b.settle("told"), SubjectOpen, "is held until"),
@@ -148,16 +149,16 @@ CALLS: list[tuple[Callable[[Book], Any], Any, str]] = [
     (lambda b: b.deposit(-5), ValueError, "amount must be"),
     (lambda b: b.deposit(0.5), ValueError, "amount must be a whole number"),
     (lambda b: b.deposit(HUGE), ValueError, "amount must be"),
-    (lambda b: b.deposit(2**50), ValueError, "amount must be"),
+    (lambda b: b.deposit(2**50), ValueError, "capital must be at most"),
     (lambda b: b.deposit(True), WRONG, "amount must be"),
-    (lambda b: b.deposit("5"), WRONG, "amount must be"),  # type: ignore[arg-type]  # what is refused
+    (lambda b: b.deposit("5"), WRONG, "amount must be"),
     (lambda b: b.withdraw(10_001), Refusal, "amount must be at most"),
     (lambda b: b.withdraw(-1), ValueError, "amount must be"),
-    (lambda b: b.withdraw(None), WRONG, "amount must be"),  # type: ignore[arg-type]  # what is refused
+    (lambda b: b.withdraw(None), WRONG, "amount must be"),
     (lambda b: b.compensate("open", by="ann", amount=5, reason="x"), SubjectOpen, "id='open' is not final"),
     (lambda b: b.compensate("never", by="ann", amount=5, reason="x"), UnknownSubject, "id='never'"),
     (lambda b: b.compensate("over", by="ann", amount=0, reason="x"), ValueError, "amount must be"),
-    (lambda b: b.compensate("over", by=None, amount=5, reason="x"), TypeError, "by must be text"),  # type: ignore[arg-type]  # idem
+    (lambda b: b.compensate("over", by=None, amount=5, reason="x"), TypeError, "by must be text"),
     (lambda b: b.stake("open", by="ann", stake=6, key="used"), KeyConflict, "key='used'"),
     (lambda b: b.report("open", 1, key="used"), KeyConflict, "key='used'"),
     (lambda b: b.payments("never"), UnknownSubject, "id='never'"),
@@ -182,7 +183,7 @@ def prepared(place: Place, clock: Clock) -> tuple[Ledger, Book]:
     return ledger, book
 
 
-def refused(book: Book, ledger: Ledger, call: Callable[[Book], Any], error: Any, words: str) -> None:
+def refused(book: Book, ledger: Ledger, call: Callable[[Any], Any], error: Any, words: str) -> None:
     """The call is refused with these words; another process would find everything as it was."""
     before, at_rest = book.statement(), list(book.events())
     with pytest.raises(error, match=words):
@@ -205,25 +206,16 @@ def test_every_wrong_request_is_refused_by_name_and_changes_nothing(where: Place
     ledger.close()
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("kind", TEXTS)
-def test_every_text_is_read_before_it_is_used(file: Place, clock: Clock, kind: str, place: str) -> None:
-    text, words = TEXTS[kind]
-    ledger, book = prepared(file, clock)
-    name = place.strip()
-    if kind == "list" and name == "by" and "by=(" not in place:
-        words = "text"
-    refused(book, ledger, lambda b: PLACES[place](b, text), (ValueError, TypeError), f"(?s){name} must.*{words}")
-    ledger.close()
+def _swapped(call: Callable[[Any, Any], Any], text: Any, book: Book) -> Any:
+    return call(book, text)
 
 
-@pytest.mark.slow
-def test_every_text_is_read_before_it_is_used_in_postgresql_too(database: Place, clock: Clock) -> None:
-    ledger, book = prepared(database, clock)
+def test_every_text_is_read_before_it_is_used(where: Place, clock: Clock) -> None:
+    ledger, book = prepared(where, clock)
     for text, words in TEXTS.values():
         for place, call in PLACES.items():
-            error = f"(?s){place.strip()} must.*{words}"
-            refused(book, ledger, lambda b, call=call, text=text: call(b, text), (ValueError, TypeError), error)
+            asked = functools.partial(_swapped, call, text)
+            refused(book, ledger, asked, WRONG, f"(?s){place.strip()} must.*{words}")
     ledger.close()
 
 
@@ -296,7 +288,7 @@ def test_a_book_that_is_not_there_is_refused_by_name(where: Place, name: Any) ->
         for call in (ledger.book, lambda given: ledger.verify(book=given)):
             if name is None and call is not ledger.book:
                 continue  # all books
-            with pytest.raises(error, match=f"name must|{name}"):
+            with pytest.raises(error, match=f"(name|book) must|{name}"):
                 call(name)
         ledger.verify()
 
@@ -309,7 +301,7 @@ BAD = [
     {"do": "stake", "id": "open", "by": "ann", "stake": NAN},
     {"do": "stake", "id": "open", "by": "ann", "stake": 1000},
     {"do": "stake", "id": "a\ud800", "by": "ann", "stake": 1},
-    {"do": "stake", "id": "open", "by": object(), "stake": 1},
+    {"do": "stake", "id": "open", "by": print, "stake": 1},
     {"do": "stake", "id": "never", "by": "ann", "stake": 1},
     {"do": "stake", "id": "open", "by": {1: 2, "a": 3}, "stake": 1},
     {"do": "forecast", "id": "new", "mu": NAN},
@@ -321,7 +313,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("key", [None, "bad"])
-@pytest.mark.parametrize("bad", BAD, ids=str)
+@pytest.mark.parametrize("bad", BAD, ids=lambda bad: repr(bad)[:60])
 def test_one_bad_request_among_many_is_refused_alone(
     file: Place, clock: Clock, bad: Any, key: str | None
 ) -> None:
@@ -331,7 +323,9 @@ def test_one_bad_request_among_many_is_refused_alone(
     first, wrong, last = book.do_many([good[0], asked, good[1]])
     with pytest.raises((Refusal, ValueError, TypeError)) as error:
         wrong.answer()
-    assert not re.search("JSON|codec|NoneType|iterable|hashable", str(error.value)), "says nothing to a caller"
+    assert not re.search("JSON|codec|NoneType|iterable|hashable", str(error.value)), (
+        "says nothing to a caller"
+    )
     assert [first.answer()[0]["stake"], last.answer()[0]["stake"]] == [1, 2]
     assert last.answer()[0].seq == first.answer()[0].seq + 1
     assert ledger.verify().heads["book"][0] == last.answer()[0].seq
@@ -341,12 +335,15 @@ def test_one_bad_request_among_many_is_refused_alone(
 def test_numbers_of_numpy_are_numbers(file: Place, clock: Clock) -> None:
     """Also under a key, where the request is compared with the one before."""
     ledger, book = prepared(file, clock)
+    stake: Any
     for stake in (np.int64(3), np.int64(-3), np.float64(4.0)):
         made = book.stake("open", by="ann", stake=stake, key=f"numpy {stake}")
         assert made["stake"] == int(stake)
         assert book.stake("open", by="ann", stake=stake, key=f"numpy {stake}").seq == made.seq
-    book.forecast("new", mu=np.float32(0.2), c_hat=np.float64(0.0), key="mu")
-    book.report("new", np.int64(1), key="report")
+    mu: Any = np.float32(0.2)
+    book.forecast("new", mu=mu, c_hat=np.float64(0.0), key="mu")
+    outcome: Any = np.int64(1)
+    book.report("new", outcome, key="report")
     ledger.verify()
     ledger.close()
 
@@ -356,19 +353,20 @@ def test_reading_a_page_does_not_see_what_is_not_yet_stored(file: Place, clock: 
     ledger, book = prepared(file, clock)
     seen: list[int] = []
     append = ledger._store.append
+    reader = threading.Thread(target=lambda: seen.append(len(list(book.events()))))
 
     def append_and_look(*given: Any) -> None:
         append(*given)
-        reader = threading.Thread(target=lambda: seen.append(len(list(book.events()))))
         reader.start()
         reader.join(0.2)
-        raise OSError("not stored")
+        raise OSError("disk")
 
     before = book.statement().events
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger._store, "append", append_and_look)
-        with pytest.raises(LedgerUnavailable, match="not stored"):
+        with pytest.raises(LedgerUnavailable, match="disk"):
             book.stake("open", by="ann", stake=1)
     assert book.statement().events == before
-    assert seen in ([], [before])
+    reader.join()
+    assert seen == [before]
     ledger.close()
