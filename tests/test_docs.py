@@ -33,7 +33,7 @@ def test_commands_shown_are_commands_that_parse(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
         for line in block.splitlines():
-            words = shlex.split(line, comments=True)
+            words = shlex.split(re.split(r" [<>] ", line)[0], comments=True)
             if words and words[0] == "makewhole":
                 _parser().parse_args(words[1:])
 

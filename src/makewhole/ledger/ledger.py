@@ -197,8 +197,7 @@ class Ledger:
                 self._signers[signer.public] = signer
         if public not in self._signers:
             raise LedgerUnavailable(
-                f"the book's key, {public}, is not in {str(self._key)!r}: put it there, or make a new one"
-                " (rekey)"
+                f"the book's key, {public}, is not in {str(self._key)!r}: put it there, or rekey the ledger"
             )
         return self._signers[public]
 
