@@ -36,7 +36,7 @@ def with_capital(f: InsuredForecaster, capital: float) -> InsuredForecaster:
     if capital < least:
         raise NotLeft(f"capital must be at least {least:g}, lost or at risk; got {capital:g}", least)
     state = f.to_state()
-    for correction, rule in zip(state["corrections"], f.corrections, strict=True):
+    for line, (correction, rule) in enumerate(zip(state["corrections"], f.corrections, strict=True)):
         if rule.capital is None:
             continue
         if not isinstance(rule, Barrier):
@@ -50,5 +50,8 @@ def with_capital(f: InsuredForecaster, capital: float) -> InsuredForecaster:
                 f"capital must be at least {least:g}, of which most is the thaw's; got {capital:g}", least
             )
         correction["state"]["capital"] = own
+        for key, memory in state["items"]:
+            if key[:2] == ["memory", line]:  # what it has learned says of which capital, too
+                memory["capital"] = own
     state["settings"]["capital"] = float(capital)
     return InsuredForecaster.from_state(state)
