@@ -1,4 +1,4 @@
-"""A disk that forgets what was not synced, or that is full at times: a file system for SQLite (an apsw VFS)."""
+"""A disk that forgets what was not synced, or is full at times: a file system for SQLite (an apsw VFS)."""
 
 import random
 from collections.abc import Iterator
@@ -22,7 +22,9 @@ class Disk(apsw.VFS):
     away. At the numbers in `fail_at` (`failure` says how), only that one fails.
     """
 
-    def __init__(self, name: str, *, stop_at: int = 0, fail_at: range = range(0), failure: Any = None) -> None:
+    def __init__(
+        self, name: str, *, stop_at: int = 0, fail_at: range = range(0), failure: Any = None
+    ) -> None:
         super().__init__(name, "")
         self.name, self.count, self.failures = name, 0, 0
         self.stop_at, self.fail_at, self.failure = stop_at, fail_at, failure
@@ -37,9 +39,6 @@ class Disk(apsw.VFS):
         if self.count in self.fail_at:
             self.failures += 1
             raise self.failure("the disk does not take it")
-
-    def excepthook(self, *_: object) -> None:
-        """Nothing: SQLite is told, and that is what is tested."""
 
     def xOpen(self, name: Any, flags: list[int]) -> "File":  # noqa: N802 - apsw's name
         """Open a file."""
@@ -59,7 +58,7 @@ class Disk(apsw.VFS):
             kept = [change for change in self.pending.get(name, ()) if draw and draw.random() < 0.5]
             for at, data in kept:
                 if data is not None and draw is not None and draw.random() < 0.3:
-                    data = data[: SECTOR * draw.randrange(len(data) // SECTOR + 1)]  # noqa: PLW2901 - torn
+                    data = data[: SECTOR * draw.randrange(len(data) // SECTOR + 1)]
                 apply(content, at, data)
             if name in self.synced or kept:
                 yield Path(name).name, bytes(content)
