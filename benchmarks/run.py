@@ -9,6 +9,7 @@ import bench_backtest
 import bench_books
 import bench_corrections
 import bench_import
+import bench_ledger
 import bench_two_layer
 from timing import print_rows
 
@@ -19,6 +20,7 @@ def main() -> int:
     modules = (
         bench_import,
         bench_books,
+        bench_ledger,
         bench_corrections,
         bench_two_layer,
         bench_backtest,

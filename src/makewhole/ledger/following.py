@@ -37,7 +37,11 @@ def follow(state: State, event: Event, store: Store) -> None:
 def snapshot_of(state: State) -> str:
     """The state as text: the same text for the same state, however it was reached."""
     plain = state.to_plain()
-    plain["forecaster"]["items"].sort(key=lambda item: plain_text(item[0]))
+    items = plain["forecaster"]["items"]
+    items.sort(key=lambda item: plain_text(item[0]))
+    for key, value in items:
+        if key[0] == "open":
+            value["number"] = key[1]  # only their order matters, which is that of their events
     return plain_text(plain)
 
 

@@ -70,7 +70,7 @@ class Signer:
         return signature.hex()
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Receipt:
     """An event of the log with the hash before it, and the head of the chain when it was stored; signed.
 

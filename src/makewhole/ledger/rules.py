@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from makewhole import arguments
-from makewhole.insured.capital import NotLeft, least_capital, with_capital
+from makewhole.insured.capital import CapitalNeeded, with_capital
 from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.insured.refusals import ConservationError, PriceRefused, StakeRefused
 from makewhole.ledger.events import ORIGIN
@@ -87,14 +87,19 @@ class Money:
 class State:
     """All that a log says of a book, up to the event `seq`."""
 
-    __slots__ = ("at", "f", "hash", "hold", "key", "money", "name", "seq", "subjects", "unit")
+    __slots__ = ("at", "f", "hash", "hold", "key", "money", "name", "reported", "seq", "subjects", "unit")
 
     def __init__(self, name: str) -> None:
         self.name, self.seq, self.hash, self.at = name, 0, ORIGIN, 0
         self.f: Any = None  # the InsuredForecaster, once there is one
         self.unit, self.hold, self.key = "", 0, ""
         self.subjects: dict[str, Subject] = {}
+        self.reported: dict[str, Subject] = {}  # those of them that have an outcome
         self.money = Money()
+
+    def due(self, at: int) -> list[str]:
+        """The ids whose outcome is final by then."""
+        return [id_ for id_, subject in self.reported.items() if subject.due <= at]
 
     def to_plain(self) -> dict[str, Any]:
         """The state as plain data."""
@@ -107,6 +112,7 @@ class State:
             "key": self.key,
             "money": asdict(self.money),
             "subjects": [[id_, asdict(subject)] for id_, subject in self.subjects.items()],
+            "reported": list(self.reported),
             "forecaster": self.f.to_state(),
         }
 
@@ -119,6 +125,7 @@ class State:
         made.hash = bytes.fromhex(plain["hash"])
         made.money = Money(**plain["money"])
         made.subjects = {id_: Subject(**subject) for id_, subject in plain["subjects"]}
+        made.reported = {id_: made.subjects[id_] for id_ in plain["reported"]}
         made.f = InsuredForecaster.from_state(plain["forecaster"])
         return made
 
@@ -281,6 +288,7 @@ def reported(state: State, seq: int, at: int, given: Body, finished: Finished) -
                 f" {by or 'somebody'} reports {outcome}: let the first replace it, or void the id"
             )
         subject.outcome, subject.reporter, subject.due = outcome, by, at + state.hold
+        state.reported[id_] = subject
     body = {"id": id_, "outcome": outcome, "due": subject.due}
     return body if by is None else body | {"by": by}
 
@@ -300,7 +308,7 @@ def settled(state: State, seq: int, at: int, given: Body, finished: Finished) ->
     money.earned += subject.premiums
     if money.lost > money.capital:
         raise ConservationError(f"{money.lost} was lost, more than the capital of {money.capital}: a bug")
-    del state.subjects[id_]
+    del state.subjects[id_], state.reported[id_]
     return {
         "id": id_,
         "outcome": subject.outcome,
@@ -318,6 +326,7 @@ def voided(state: State, seq: int, at: int, given: Body, finished: Finished) -> 
         state.f.void(on)
     state.money.refunds += subject.premiums
     del state.subjects[id_]
+    state.reported.pop(id_, None)
     return {"id": id_, "reason": reason, "stakes": subject.bets, "refunds": subject.premiums}
 
 
@@ -336,8 +345,8 @@ def withdrawn(state: State, seq: int, at: int, given: Body, finished: Finished) 
     amount = read_units("amount", given.get("amount"), least=1)
     try:
         state.f = with_capital(state.f, state.f.capital - amount)
-    except NotLeft as refused:
-        left = max(0, int(state.f.capital - max(refused.limit, least_capital(state.f))))
+    except CapitalNeeded as refused:
+        left = max(0, int(state.f.capital - refused.limit))
         message = f"amount must be at most {left}, what the certificate leaves; got {amount}"
         raise CapitalRefused(message, left) from None
     state.money.capital -= amount

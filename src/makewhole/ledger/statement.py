@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from makewhole.insured.capital import least_capital
+from makewhole.insured.capital import committed
 from makewhole.ledger.rules import State
 
 
@@ -14,7 +14,7 @@ class BookStatement:
     """The sums of a book in whole units, what it can lose at worst, and the head of its chain.
 
     `lost` is what was lost on everything settled (below 0: won), at most the `capital`. `at_risk` is the most
-    that open bets can still lose, and `left` what the certificate leaves: so much can be withdrawn or lost.
+    that open bets can still lose, and `left` is the rest of the capital.
     `cash` is what should be there: capital and premiums, less what was due. Compensations are outside it.
     """
 
@@ -57,7 +57,7 @@ class BookStatement:
 def state_book(state: State) -> BookStatement:
     """The statement of a book as it stands."""
     money, told = state.money, state.f.statement()
-    lost_and_at_risk = least_capital(state.f)
+    lost_and_at_risk = committed(state.f)
     return BookStatement(
         book=state.name,
         unit=state.unit,

@@ -10,6 +10,7 @@ from makewhole.insured.refusals import StakeRefused
 from makewhole.ledger.book import Book
 from makewhole.ledger.events import Event
 from makewhole.ledger.money import read_units
+from makewhole.ledger.refusals import SubjectFinal
 
 _ENDS = ("settled", "voided")
 
@@ -123,7 +124,8 @@ def import_log(
     def flush() -> None:
         nonlocal placed, refused
         for request, answer in zip(waiting, book.do_many(waiting), strict=True):
-            if isinstance(answer.error, StakeRefused):
+            # A stake that was refused when the log was imported before is now on an id that is final.
+            if request["do"] == "stake" and isinstance(answer.error, (StakeRefused, SubjectFinal)):
                 refused += 1
                 continue
             answer.answer()

@@ -198,10 +198,12 @@ class _Draft:
         self._done: dict[str, Waiting] = {}  # by key
         self._known: dict[str, Key] = {}
         self._ended: dict[str, str] = {}  # by id
+        self._at = 0  # the time of the group
 
     def decide(self, state: State) -> None:
         """Answer every request: with events, with what came of it before, or with a refusal."""
         self._look_up(state)
+        self._at = self._writer.now(state)
         for one in self._group:
             if one.error is not None:
                 continue
@@ -239,9 +241,7 @@ class _Draft:
             return
         first = state.seq + 1
         if kind == "settled" and "id" not in given:
-            now = self._writer.now(state)
-            due = [id_ for id_, s in state.subjects.items() if s.outcome is not None and s.due <= now]
-            for id_ in due:
+            for id_ in state.due(self._at):
                 self._record(state, one, kind, {"id": id_})
         else:
             self._record(state, one, kind, given)
@@ -265,7 +265,7 @@ class _Draft:
         return True
 
     def _record(self, state: State, one: Waiting, kind: str, given: Body) -> None:
-        seq, at = state.seq + 1, self._writer.now(state)
+        seq, at = state.seq + 1, self._at
         body = KINDS[kind](state, seq, at, given, self._ended.get)
         about: Any = body.get("id")
         text = plain_text(body)

@@ -1,0 +1,163 @@
+"""The ledger against bare inserts of the same bytes, the same rounds in memory, and bare hashing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+import makewhole as mw
+from makewhole.ledger import Book, Ledger
+from timing import Row
+
+GROUP, GROUPS = 64, 20
+ALONE = 200
+STAKES = 100_000
+CUSTOMERS = 50
+
+
+def requests(start: int, count: int) -> list[dict[str, Any]]:
+    """Rounds: a forecast, a stake, an outcome; and everything settled at the end."""
+    asked: list[dict[str, Any]] = []
+    for k in range(start, start + count):
+        id_ = f"flight {k}"
+        asked.append({"do": "forecast", "id": id_, "mu": 0.3})
+        asked.append({"do": "stake", "id": id_, "by": f"customer {k % CUSTOMERS}", "stake": 1_000})
+        asked.append({"do": "report", "id": id_, "outcome": int(k % 3 == 0)})
+    return [*asked, {"do": "settle"}]
+
+
+def new_book(ledger: Ledger, name: str = "book") -> Book:
+    """A book with a capital that lasts."""
+    return ledger.create(name, capital=10_000_000, max_stake=100_000, unit="cent")
+
+
+def bare(path: Path, rows: list[Any], group: int) -> float:
+    """Seconds that SQLite takes to insert the same rows into the same table, so many in a transaction."""
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(
+        "CREATE TABLE events (book TEXT, seq BIGINT, at BIGINT, kind TEXT, about TEXT, body TEXT, hash BLOB,"
+        " PRIMARY KEY (book, seq)) WITHOUT ROWID; CREATE INDEX by_id ON events (book, about, seq)"
+    )
+    began = time.perf_counter()
+    for start in range(0, len(rows), group):
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", rows[start : start + group])
+        connection.execute("COMMIT")
+    taken = time.perf_counter() - began
+    connection.close()
+    return taken
+
+
+def alone(folder: Path) -> tuple[float, float]:
+    """Milliseconds for a stake that is stored by itself, and for a bare insert of the same bytes."""
+    best = [float("inf")] * 2
+    for turn in range(3):
+        with Ledger.open(folder / f"alone {turn}.db") as ledger:
+            book = new_book(ledger)
+            for k in range(ALONE):
+                book.forecast(f"flight {k}", mu=0.3)
+            began = time.perf_counter()
+            for k in range(ALONE):
+                book.stake(f"flight {k}", by=f"customer {k % CUSTOMERS}", stake=1_000)
+            best[0] = min(best[0], time.perf_counter() - began)
+            rows = [event for event in book.events() if event.kind == "staked"]
+        best[1] = min(best[1], bare(folder / f"bare {turn}.db", rows, 1))
+    return best[0] / ALONE * 1e3, best[1] / ALONE * 1e3
+
+
+def in_memory(rounds: int) -> Callable[[], None]:
+    """The same rounds in a forecaster that stores nothing."""
+    f = mw.InsuredForecaster(max_stake=100_000, capital=10_000_000)
+
+    def run() -> None:
+        for k in range(rounds):
+            f.forecast(mu=0.3, id=k)
+            f.stake(k, 1000.0, by=f"customer {k % CUSTOMERS}")
+            f.settle(k, int(k % 3 == 0))
+
+    return run
+
+
+def cpu(function: Callable[[], object]) -> float:
+    """Seconds of CPU."""
+    began = time.process_time()
+    function()
+    return time.process_time() - began
+
+
+def grouped(folder: Path) -> tuple[float, float, float, float, float]:
+    """CPU of a round in groups and in memory, and of an event verified or only read; how long to open it."""
+    with Ledger.open(folder / "grouped.db") as ledger:
+        book = new_book(ledger)
+        ours, memory = float("inf"), float("inf")
+        again = in_memory(GROUP * GROUPS)
+        for turn in range(5):
+            groups = [requests((turn * GROUPS + k) * GROUP, GROUP) for k in range(GROUPS)]
+            ours = min(ours, cpu(lambda g=groups: [one.answer() for some in g for one in book.do_many(some)]))  # type: ignore[misc]  # a loop's value
+            memory = min(memory, cpu(again))
+        rounds = GROUP * GROUPS
+        events = list(book.events())
+        verified = min(cpu(ledger.verify) for _ in range(3))
+
+        def read() -> None:
+            for event in events:
+                hashlib.sha256(event.body.encode()).digest()
+                json.loads(event.body)
+
+        floor = min(cpu(read) for _ in range(3))
+    opened = float("inf")
+    for _ in range(3):
+        began = time.perf_counter()
+        with Ledger.open(folder / "grouped.db") as ledger:
+            ledger.book("book").statement()
+        opened = min(opened, time.perf_counter() - began)
+    each = 1e6 / len(events)
+    return ours / rounds * 1e6, memory / rounds * 1e6, verified * each, floor * each, opened
+
+
+def many_stakes(folder: Path) -> float:
+    """Seconds to settle an id with a hundred thousand stakes."""
+    with Ledger.open(folder / "many.db") as ledger:
+        book = ledger.create("book", capital=10**9, max_stake=10**8, unit="cent")
+        book.forecast("flight", mu=0.3)
+        for start in range(0, STAKES, 1000):
+            asked = [
+                {"do": "stake", "id": "flight", "by": f"customer {k}", "stake": 100 if k % 2 else -100}
+                for k in range(start, start + 1000)
+            ]
+            book.do_many(asked)
+        book.report("flight", 1)
+        began = time.perf_counter()
+        book.settle()
+        return time.perf_counter() - began
+
+
+def rows() -> list[Row]:
+    """All of it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        one, insert = alone(folder)
+        ours, memory, verified, floor, opened = grouped(folder)
+        settled = many_stakes(folder)
+    return [
+        Row("a durable stake by itself", one, "a bare insert of its bytes", insert, "ms", 2.0),
+        Row("a round of 4 events, in groups of 64 (CPU)", ours, "the round in memory", memory, "µs"),
+        Row("to verify an event (CPU)", verified, "to hash and to read it", floor, "µs"),
+        Row("to open a book of 25,000 events", opened, "a second", 1.0, "s", 1.0),
+        Row("to settle an id with 100,000 stakes", settled, "five seconds", 5.0, "s", 1.0),
+    ]
+
+
+if __name__ == "__main__":
+    from timing import print_rows
+
+    print_rows(rows())
