@@ -6,8 +6,10 @@ must have the event that it names, with its hash, and the head that it names, to
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import tempfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +34,9 @@ class Signer:
         try:
             return cls.of(path)
         except FileNotFoundError:
-            return cls.new(path)
+            with contextlib.suppress(FileExistsError):  # another was quicker
+                return cls.new(path)
+            return cls.of(path)
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> Signer:
@@ -52,14 +56,15 @@ class Signer:
         """A new key, stored; a FileExistsError if there is a file."""
         ed25519 = need(_ALGORITHM, "ledger")
         private = ed25519.Ed25519PrivateKey.generate()
-        draft = Path(f"{path}.{os.getpid()}.draft")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor, name = tempfile.mkstemp(".draft", f"{Path(path).name}.", Path(path).parent)  # mode 600
+        draft = Path(name)
         try:
             with os.fdopen(descriptor, "w", encoding="ascii") as file:
                 file.write(private.private_bytes_raw().hex() + "\n")
                 file.flush()
                 os.fsync(descriptor)
             os.link(draft, path)  # whole or not at all, and never over another
+            _sync_folder(draft.parent)  # a book that names the key must not outlive it
         finally:
             draft.unlink()
         return cls(private)
@@ -68,6 +73,16 @@ class Signer:
         """The signature of a message, as hexadecimal digits."""
         signature: bytes = self._private.sign(message)
         return signature.hex()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the names in a folder last; Windows does so by itself, and has no way to ask."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 @dataclass(eq=False)
