@@ -237,8 +237,8 @@ class SqliteStore(Store):
     def _transaction(self, begin: str) -> Iterator[None]:
         run = self._connection.execute
         with self._unavailable():
-            run(begin)
             try:
+                run(begin)
                 yield
                 run("COMMIT")
             except BaseException:
