@@ -136,6 +136,27 @@ def test_stakes_keep_the_price_of_their_version_and_the_cap_is_for_all(book: Boo
     book.report("UA-1", 1)
 
 
+def test_a_customer_sees_her_own_positions_and_what_came_of_them(book: Book, clock: Clock) -> None:
+    for k in range(4):
+        book.forecast(f"e{k}", mu=0.2)
+        book.stake(f"e{k}", by="ann", stake=100 if k % 2 else -100)
+        book.stake(f"e{k}", by="bob", stake=7)
+    book.void("e0", "fog")
+    for k in (1, 2):
+        book.report(f"e{k}", 1)
+    clock.now += 10_000_000
+    book.settle()
+    found = [(p.id, p.stake, p.ended, p.outcome, p.paid) for p in book.positions("ann")]
+    assert found == [
+        ("e3", 100, None, None, 0),
+        ("e2", -100, "settled", 1, 0),
+        ("e1", 100, "settled", 1, 100),
+        ("e0", -100, "voided", None, 82),
+    ]
+    assert [p.id for p in book.positions("ann", limit=2)] == ["e3", "e2"]
+    assert book.positions("nobody") == []
+
+
 def test_a_version_nobody_staked_on_is_forgotten(book: Book) -> None:
     for k in range(50):
         book.forecast("UA-1", mu=k / 100)

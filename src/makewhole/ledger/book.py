@@ -59,6 +59,21 @@ class Payment(NamedTuple):
     price: int
 
 
+class Position(NamedTuple):
+    """A stake as its owner sees it: `ended` is None while it is open, and then "settled" or "voided"."""
+
+    id: str
+    seq: int
+    at: int
+    stake: int
+    price: int
+    mu: float
+    c: float
+    ended: str | None
+    outcome: int | None
+    paid: int
+
+
 class Book:
     """A book: forecasts, stakes, outcomes and payments, in whole units of money, in an append-only log.
 
@@ -246,6 +261,23 @@ class Book:
                 amount = price if last.kind == "voided" else abs(stake) if happened else 0
                 due.append(Payment(body["by"], amount, event.seq, stake, price))
         return due
+
+    def positions(self, by: str, limit: int = 100) -> list[Position]:
+        """The latest stakes of somebody, the latest first, and what came of each."""
+        with self._writer.lock:
+            stakes = self._writer.staked_by(read_text("by", by), limit)
+            ends = {id_: self._writer.end_of(id_) for id_ in {str(event.about) for event in stakes}}
+        found = []
+        for event in stakes:
+            body, end = event.data(), ends[str(event.about)]
+            stake, price = body["stake"], body["price"]
+            kind, outcome = (None, None) if end is None else (end.kind, end.data().get("outcome"))
+            paid = 0 if end is None else price if outcome is None else abs(stake)
+            if outcome is not None and (stake > 0) != bool(outcome):
+                paid = 0
+            known = (stake, price, body["mu"], body["c"], kind, outcome, paid)
+            found.append(Position(str(event.about), event.seq, event.at, *known))
+        return found
 
     def open_ids(self) -> list[str]:
         """The ids that are not final, oldest first."""

@@ -34,6 +34,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE TABLE snapshots (
             book TEXT NOT NULL, seq BIGINT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (book, seq))""",
     ),
+    (
+        "CREATE INDEX events_by ON events (book, {by}, seq) WHERE kind = 'staked'",
+        """CREATE TABLE access (
+            id TEXT NOT NULL PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL, digest {bytes} NOT NULL,
+            made BIGINT NOT NULL, revoked BIGINT)""",
+    ),
 )
 
 _EVENT = "book, seq, at, kind, about, body, hash"
@@ -54,8 +60,9 @@ class Key(NamedTuple):
 class Store:
     """What SQLite and PostgreSQL have in common; it belongs to one thread at a time (`lock`)."""
 
-    _BY_ID = ""  # says which index to use, where a database would choose another
+    _BY_ID = _BY_NAME = ""  # say which index to use, where a database would choose another
     _AMONG = "= ANY(?)"  # one of a list of texts
+    _BY = "(body::json->>'by')"  # who has placed a stake
 
     @staticmethod
     def _list(texts: Iterable[str]) -> Any:
@@ -115,6 +122,20 @@ class Store:
         sql = f"SELECT {_EVENT} FROM events {self._BY_ID} WHERE book = ? AND about = ? ORDER BY seq"  # noqa: S608 - our own names
         return [Event._make(row) for row in self._rows(sql, (book, id_))]
 
+    def staked_by(self, book: str, name: str, limit: int) -> list[Event]:
+        """The latest stakes of somebody, the latest first."""
+        sql = f"""SELECT {_EVENT} FROM events {self._BY_NAME}
+                  WHERE book = ? AND kind = 'staked' AND {self._BY} = ?
+                  ORDER BY seq DESC LIMIT ?"""  # noqa: S608 - our own names
+        return [Event._make(row) for row in self._rows(sql, (book, name, limit))]
+
+    def end(self, book: str, id_: str) -> Event | None:
+        """The event with which an id has ended; None if it has not."""
+        sql = f"""SELECT {_EVENT} FROM events {self._BY_ID} WHERE book = ? AND about = ?
+                  AND kind IN ('settled', 'voided') LIMIT 1"""  # noqa: S608 - our own names
+        rows = self._rows(sql, (book, id_))
+        return Event._make(rows[0]) if rows else None
+
     def ended_among(self, book: str, ids: Iterable[str]) -> dict[str, str]:
         """How each of these ids ended, "settled" or "voided"; those that did not are left out."""
         sql = f"""SELECT about, kind FROM events {self._BY_ID} WHERE book = ? AND about {self._AMONG}
@@ -153,6 +174,18 @@ class Store:
         if keys:
             self._write(_INSERT_KEY, [(book, *key) for book, key in keys])
 
+    def accesses(self) -> list[tuple[Any, ...]]:
+        """Who may do what: (id, role, name, digest, made, revoked)."""
+        return self._rows("SELECT id, role, name, digest, made, revoked FROM access ORDER BY made, id")
+
+    def add_access(self, row: tuple[Any, ...]) -> None:
+        """Let somebody in, inside `writing`."""
+        self._write("INSERT INTO access (id, role, name, digest, made) VALUES (?, ?, ?, ?, ?)", [row])
+
+    def revoke_access(self, id_: str, at: int) -> None:
+        """Let somebody in no more, inside `writing`."""
+        self._write("UPDATE access SET revoked = ? WHERE id = ? AND revoked IS NULL", [(at, id_)])
+
     def keep_snapshot(self, book: str, seq: int, body: str) -> None:
         """Replace the snapshot of a book, inside `writing`."""
         self._write("DELETE FROM snapshots WHERE book = ?", [(book,)])
@@ -165,8 +198,12 @@ class Store:
 class SqliteStore(Store):
     """A file. `BEGIN IMMEDIATE` takes the whole file: one writer at a time, however many books."""
 
-    _BY_ID = "INDEXED BY events_about"  # it would walk along the primary key
+    _BY_ID, _BY_NAME = (
+        "INDEXED BY events_about",
+        "INDEXED BY events_by",
+    )  # it would walk along the primary key
     _AMONG = "IN (SELECT value FROM json_each(?))"
+    _BY = "json_extract(body, '$.by')"
 
     @staticmethod
     def _list(texts: Iterable[str]) -> Any:
@@ -216,7 +253,7 @@ class SqliteStore(Store):
         (version,) = run("PRAGMA user_version").fetchone()  # somebody else may have been quicker
         for step in MIGRATIONS[version:]:
             for sql in step:
-                run(sql.format(bytes="BLOB", rowid=" WITHOUT ROWID"))
+                run(sql.format(bytes="BLOB", rowid=" WITHOUT ROWID", by=self._BY))
         run(f"PRAGMA application_id = {_APPLICATION}")
         run(f"PRAGMA user_version = {len(MIGRATIONS)}")
         run("COMMIT")
@@ -336,7 +373,7 @@ class PostgresStore(Store):
                 raise NotALedger(f"the ledger has version {version}; this makewhole knows {len(MIGRATIONS)}")
             for step in MIGRATIONS[version:]:
                 for sql in step:
-                    connection.execute(sql.format(bytes="BYTEA", rowid=""))
+                    connection.execute(sql.format(bytes="BYTEA", rowid="", by=self._BY))
             connection.execute("UPDATE makewhole_version SET version = %s", (len(MIGRATIONS),))
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

@@ -174,6 +174,14 @@ class Writer:
         """The events about an id."""
         return self._store.about(self.book, id_)
 
+    def staked_by(self, name: str, limit: int) -> list[Event]:
+        """The latest stakes of somebody."""
+        return self._store.staked_by(self.book, name, limit)
+
+    def end_of(self, id_: str) -> Event | None:
+        """The event with which an id has ended; None if it has not."""
+        return self._store.end(self.book, id_)
+
     def ended(self, id_: str) -> str | None:
         """How an id ended."""
         return self._store.ended(self.book, id_, _ALL)
