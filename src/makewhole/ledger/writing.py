@@ -134,7 +134,7 @@ class Writer:
                 self._state = None  # until all of it is stored
                 draft.decide(state)
                 signer = self._signer(state.key)
-                if draft.events:
+                if draft.events or draft.keys:  # a key may stand for nothing that was due
                     self._store.append(draft.events, draft.keys)
                     self._keep_snapshot(state)
             self._state = state
