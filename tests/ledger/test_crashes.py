@@ -125,6 +125,7 @@ def test_a_database_that_restarts_under_load_has_each_stake_once(server: Server,
                 return book.do_many([asked])[0].answer()[0].seq
             except LedgerUnavailable:
                 refusals[asked["by"]] += 1
+                time.sleep(0.01)
 
     with ThreadPoolExecutor(3) as pool:
         clients = [pool.submit(stake, name) for name in ("ann", "bob", "cid")]
