@@ -4,6 +4,8 @@ PYTHON ?= python3
 PYTHON311 ?= python3.11
 PYTHON313 ?= python3.13
 VENV := .venv
+# What the two demonstrations need; a comma in a call would end an argument.
+DEMO := studies,serve
 BIN := $(VENV)/bin
 # The one constraints file pins the versions of everything, build tools included.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
@@ -13,10 +15,14 @@ export PYTHONHASHSEED := 0
 # scikit-learn runs its array-API check on our estimator only where SciPy has this.
 export SCIPY_ARRAY_API := 1
 
-.PHONY: demo quick test test-faults test-3.13 test-lowest check fuzz mutants bench bench-flights bench-mcgrad figures clean
+.PHONY: demo serve-demo quick test test-faults test-3.13 test-lowest check fuzz mutants bench bench-flights bench-mcgrad figures clean
 
 demo: $(VENV)/.demo
 	$(BIN)/makewhole study flights --out out
+
+# Delay insurance on real flights, in a browser: prints one address.
+serve-demo: $(VENV)/.demo
+	$(BIN)/makewhole serve --demo
 
 # Everything that is not marked slow: under a minute.
 quick: $(VENV)/.dev
@@ -97,7 +103,7 @@ LOOK := import sys; v = sys.version_info; low = tuple(map(int, sys.argv[1].split
 print("" if v[:2] >= low else "%s is %d.%d.%d" % ((sys.executable,) + tuple(v[:3])))
 
 $(VENV)/.demo: pyproject.toml constraints.txt
-	$(call install,$(PYTHON),3.11,PYTHON=python3.12,studies)
+	$(call install,$(PYTHON),3.11,PYTHON=python3.12,$(DEMO))
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt

@@ -16,6 +16,7 @@ ROWS = 5_000_000
 OPEN = 300  # forecasts open at once, where outcomes come late
 FEW = 20_000  # rows for the plain loop
 GROUPS = 1_000
+NAMES, CROWD = 1_000, 1_000_000  # customers with lines
 
 
 def rows() -> list[Row]:
@@ -55,6 +56,7 @@ def rows() -> list[Row]:
         *found,
         Row("backtest, slowest of these", slowest, "20 million rows a second", 50.0, "ns/row", 1.0),
         *group_rows(log, cap),
+        *limited_rows(log, cap),
         *late_rows(log, cap),
     ]
 
@@ -78,6 +80,39 @@ def group_rows(log: pl.DataFrame, cap: float) -> list[Row]:
         Row(name, grouped * nano, peer, whole * nano, "ns/row", 5.0),
         Row(f"{name}, named by text", named * nano, peer, whole * nano, "ns/row"),
         Row(f"{name}, Balance", balanced * nano, "one StandardRegret", whole * nano, "ns/row"),
+    ]
+
+
+def limited_rows(log: pl.DataFrame, cap: float) -> list[Row]:
+    """A capital, customers with lines of their own, and a thaw, against a plain loop and 5 million rows."""
+    draw = np.random.default_rng(3)
+    idle = log.with_columns(who=draw.integers(0, NAMES, ROWS), stake=log["stake"] * (draw.random(ROWS) < 0.7))
+    crowd = idle.with_columns(who=draw.integers(0, CROWD, ROWS))
+    few, limits = idle[:FEW], dict[str, Any](capital=1000 * cap, max_stake=cap)
+
+    def one_by_one() -> None:
+        f = mw.InsuredForecaster(**limits)
+        for mu, y, b, who in few.select("mu", "y", "stake", "who").iter_rows():
+            f.settle(f.forecast(mu=mu), int(y), stake=b, by=who)
+
+    mw.backtest(few, by="who", **limits)  # compile first
+    mw.backtest(few, max_stake=cap)
+    named, many, alone, thawed, peer = side_by_side(
+        lambda: mw.backtest(idle, by="who", **limits),
+        lambda: mw.backtest(crowd, by="who", **limits),
+        lambda: mw.backtest(idle, **limits),
+        lambda: mw.backtest(idle, max_stake=cap),
+        one_by_one,
+        repeats=3,
+    )
+    nano, slow, fast = 1e9 / ROWS, peer * 1e9 / FEW, "5 million rows a second"
+    name = f"backtest, {NAMES:,} names with lines"
+    return [
+        Row(name, named * nano, "loop over InsuredForecaster", slow, "ns/row", 0.01),
+        Row(name, named * nano, fast, 200.0, "ns/row", 1.0),
+        Row(f"backtest, {CROWD:,} names with lines", many * nano, fast, 200.0, "ns/row"),
+        Row("backtest, capital and thaw, no names", alone * nano, fast, 200.0, "ns/row", 1.0),
+        Row("backtest, default correction and thaw", thawed * nano, fast, 200.0, "ns/row", 1.0),
     ]
 
 

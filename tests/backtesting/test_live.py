@@ -1,4 +1,4 @@
-"""Backtests with classes, capital and a cap on exposure: they drive a real forecaster."""
+"""Backtests that are a real forecaster's: with classes, capital, a cap on exposure, names and a thaw."""
 
 from typing import Any
 
@@ -357,11 +357,12 @@ def test_a_thaw_in_a_backtest_is_the_forecasters() -> None:
     ],
 )
 @pytest.mark.parametrize("unstaked", [0, 3])
-def test_capital_and_certificate_are_the_forecasters(settings: dict[str, Any], unstaked: int) -> None:
+@pytest.mark.parametrize("right", [0.8, 1.0])  # if she always is, nothing is left in the end but rounding
+def test_capital_and_certificate_are_the_forecasters(
+    settings: dict[str, Any], unstaked: int, right: float
+) -> None:
     draw = np.random.default_rng(7)
-    # She is right in four of five rounds. If she always were, nothing would be left but rounding, and there
-    # the guard of a forecaster is wider by 5e-13 than a reserve.
-    log = pd.DataFrame({"mu": draw.uniform(size=300), "y": draw.binomial(1, 0.8, 300), "stake": 1.0})
+    log = pd.DataFrame({"mu": draw.uniform(size=300), "y": draw.binomial(1, right, 300), "stake": 1.0})
     log.loc[: unstaked - 1, "stake"] = 0.0
     result = mw.backtest(log, max_stake=1.0, trace=True, **settings)
     f = mw.InsuredForecaster(max_stake=1.0, **settings)

@@ -195,3 +195,16 @@ def test_by_default_only_the_default_correction_thaws() -> None:
 def test_what_cannot_be_is_refused(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_what_hardly_is_a_stake_is_the_same_in_the_shorter_bookkeeping() -> None:
+    caps = [cap for cap in map(float, range(1, 2000)) if (0.01 * cap) / cap < 0.01]  # by rounding
+    assert caps
+    for cap in caps[:3]:
+        plain = mw.InsuredForecaster(max_stake=cap)
+        general = mw.InsuredForecaster(max_stake=cap, max_exposure=1e9)
+        for f in (plain, general):
+            for _ in range(20):
+                f.settle(f.forecast(mu=0.5), 1, stake=cap)
+            f.settle(f.forecast(mu=0.5), 1, stake=0.01 * cap)
+        assert plain.forecast(mu=0.5).c == general.forecast(mu=0.5).c

@@ -352,7 +352,7 @@ def test_reading_a_page_does_not_see_what_is_not_yet_stored(file: Place, clock: 
     """`events` is read by one thread while another has written, but not stored."""
     ledger, book = prepared(file, clock)
     seen: list[int] = []
-    append = ledger._store.append
+    append = ledger.store.append
     reader = threading.Thread(target=lambda: seen.append(len(list(book.events()))))
 
     def append_and_look(*given: Any) -> None:
@@ -363,7 +363,7 @@ def test_reading_a_page_does_not_see_what_is_not_yet_stored(file: Place, clock: 
 
     before = book.statement().events
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ledger._store, "append", append_and_look)
+        patch.setattr(ledger.store, "append", append_and_look)
         with pytest.raises(LedgerUnavailable, match="disk"):
             book.stake("open", by="ann", stake=1)
     assert book.statement().events == before

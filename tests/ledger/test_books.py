@@ -369,7 +369,7 @@ def test_a_book_opens_from_its_snapshot_and_goes_on_as_if_it_had_not(
                 made = Ledger.open(path, clock=clock, key=tmp_path / "key")
                 book = made.book("b")
         count, told = made.verify().events, book.statement()
-        assert made._store.snapshot("b")[0] > count - 200  # type: ignore[index]  # there is one
+        assert made.store.snapshot("b")[0] > count - 200  # type: ignore[index]  # there is one
         made.close()
         return told.head, told
 

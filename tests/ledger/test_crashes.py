@@ -229,7 +229,7 @@ def test_an_interrupt_at_any_line_leaves_nobody_waiting_and_nothing_half_done(wh
         at += 1 if where.is_file else 3
         tries += 1
         other = threading.Thread(target=answered, args=(book, f"other {at}"), daemon=True)
-        with ledger._store.lock:
+        with ledger.store.lock:
             other.start()
             while not book._writer._queue:
                 time.sleep(0)

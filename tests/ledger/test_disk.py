@@ -72,7 +72,7 @@ def play(ledger: Ledger, steps: list[list[dict[str, Any]]], done: list[Receipt])
 
 def abandon(ledger: Ledger) -> None:
     """Let go of it as a power cut does."""
-    store: Any = ledger._store
+    store: Any = ledger.store
     with contextlib.suppress(apsw.Error):
         store._connection.close(force=True)
 
@@ -220,7 +220,7 @@ def test_while_somebody_else_writes_to_the_book_in_postgresql_it_can_be_read(dat
         book = new_book(ledger)
         book.forecast("a", mu=0.5)
         second = new_book(ledger, "second")
-        with other._store.writing("book"):
+        with other.store.writing("book"):
             with pytest.raises(LedgerUnavailable, match="lock timeout"):
                 book.stake("a", by="ann", stake=5, key="k")
             assert book.statement().premiums == 0
@@ -279,7 +279,7 @@ def test_a_database_whose_owner_prefers_speed_stores_before_it_answers(database:
     for setting in ("synchronous_commit = off", "default_transaction_isolation = 'serializable'"):
         database.run(f"ALTER DATABASE {name} SET {setting}")
     with database.open() as ledger, database.open() as other:
-        assert ledger._store._rows("SHOW synchronous_commit") == [("on",)]
+        assert ledger.store._rows("SHOW synchronous_commit") == [("on",)]
         new_book(ledger).forecast("a", mu=0.5)
         books = [one.book("book") for one in (ledger, other)]
         with ThreadPoolExecutor(2) as pool:

@@ -12,6 +12,7 @@ from makewhole.agents import Customers
 from makewhole.backtesting.classes import ClassLog
 from makewhole.backtesting.clock import read_clock
 from makewhole.backtesting.late import LateRun
+from makewhole.backtesting.limited import LimitedRun
 from makewhole.backtesting.live import LiveRun
 from makewhole.backtesting.log import Log
 from makewhole.backtesting.result import BacktestResult
@@ -67,10 +68,11 @@ def backtest(
     The numbers are those of an `InsuredForecaster` with the same settings, to the bit, if it is fed the log
     in order of time (if a forecast has several stakes, up to the rounding of their sum). There are two ways
     to run, and they mean the same. makewhole's corrections on a binary log run compiled, at tens of millions
-    of rows a second, and at some ten million if outcomes come late or customers decide on stakes. All else
-    drives a forecaster row by row, at some ten thousand rows a second: K classes, `capital`, `max_exposure`,
-    a thaw on a log in which nobody staked on some forecast, and late outcomes or customers together with
-    groups or a correction of your own.
+    of rows a second, and at some ten million with a `capital`, names (`by`) or a thaw, or if outcomes come
+    late or customers decide on stakes. All else drives a forecaster row by row, at some ten thousand rows a
+    second: K classes, `max_exposure`; a capital, names or a thaw together with events, groups, late outcomes,
+    customers or a correction of your own; and late outcomes or customers together with groups or such a
+    correction.
 
     Parameters
     ----------
@@ -178,42 +180,34 @@ def backtest(
     rule = copy.deepcopy(f.corrections[0]) if chosen is None else for_book(copy.deepcopy(chosen))
     _check_groups(rule, list(groups.values()))
     rule = copy.deepcopy(rule.in_mode(terms).begun())
+    run: Run
     late = known is not None or customers is not None
-    limited = f.capital is not None and (late or not _keeps_to(rule, terms, f.capital))
     warmed = f.thaw is not None and (customers is not None or log.any_unstaked(HARDLY * terms.max_stake))
     named = by is not None and f.lines is not None
+    prompt = not (classes or late or event is not None or _is_hard(rule) or max_exposure is not None)
+    if prompt and (named or warmed or f.capital is not None):
+        own = {"capital": f.capital, "lines": f.lines if named else None, "thaw": f.thaw}
+        run = LimitedRun(rule, terms, log, trace=trace, **own)
+        return _bounded(_replay(run, log, rule, terms, progress), f)
+    limited = f.capital is not None and (late or not _keeps_to(rule, terms, f.capital))
     if classes or limited or warmed or named or max_exposure is not None or (late and _is_hard(rule)):
         return LiveRun(log, f, trace=trace, customers=customers, progress=progress).run()
     if rule.over is not None and all(one.kernels is None for one in rule.split(tuple(log.group_names))):
         raise TypeError(
             f"a Reserve with over=... must not override propose or observe in a backtest; got {rule!r}"
         )
-    run = _replay(log, rule, terms, customers if late else None, late=late, trace=trace, progress=progress)
-    certificate = run.certificate
-    if f.thaw is not None and certificate is not None:
-        certificate = thawed(certificate, f.thaw, run.rounds)
-    if f.capital is not None and certificate is not None:
-        certificate = guarded(certificate, f.capital)
-    return replace(run, certificate=certificate, capital=f.capital)
-
-
-def _replay(
-    log: Log,
-    rule: BookCorrection,
-    terms: Terms,
-    customers: Customers | None,
-    *,
-    late: bool,
-    trace: bool,
-    progress: Callable[[int, int], None] | None,
-) -> BacktestResult:
-    """Run the compiled loop over the log."""
     rules = Rules(terms.one_sided, terms.sound, rule.integrates)
-    run: Run
     if late:
         run = LateRun(rule, terms.max_stake, rules, log, trace=trace, customers=customers)
     else:
         run = Run(rule, terms.max_stake, rules, log, trace=trace)
+    return _bounded(_replay(run, log, rule, terms, progress), f)
+
+
+def _replay(
+    run: Run, log: Log, rule: BookCorrection, terms: Terms, progress: Callable[[int, int], None] | None
+) -> BacktestResult:
+    """Run the compiled loop over the log."""
     for chunk in log.chunks(terms.max_stake):
         run.step(chunk)
         if progress is not None:
@@ -225,6 +219,16 @@ def _replay(
     return run.result(certificate, frames.backend_of(log.frame))
 
 
+def _bounded(result: BacktestResult, f: InsuredForecaster) -> BacktestResult:
+    """Return the result with the certificate of this forecaster: it has a capital, or a thaw."""
+    certificate = result.certificate
+    if f.thaw is not None and certificate is not None:
+        certificate = thawed(certificate, f.thaw, result.rounds)
+    if f.capital is not None and certificate is not None:
+        certificate = guarded(certificate, f.capital)
+    return replace(result, certificate=certificate, capital=f.capital)
+
+
 def _keeps_to(rule: BookCorrection, terms: Terms, capital: float) -> bool:
     """Whether the correction keeps to a capital by itself, if each outcome comes before the next forecast."""
     bound = base_bound([rule], terms)
@@ -233,7 +237,7 @@ def _keeps_to(rule: BookCorrection, terms: Terms, capital: float) -> bool:
 
 
 def _is_hard(rule: BookCorrection) -> bool:
-    """Whether the compiled loop with late outcomes cannot run this correction."""
+    """Whether only the compiled loop without limits and late outcomes can run this correction, if any can."""
     return rule.grouped or rule.kernels is None
 
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from makewhole.arguments import Floats
 from makewhole.backtesting.clock import Clock
-from makewhole.backtesting.numbering import number_groups, whole_if
+from makewhole.backtesting.numbering import number_groups, number_names, whole_if
 from makewhole.corrections.certificate import WIDEST
-from makewhole.corrections.names import read_name
+from makewhole.corrections.names import Name, read_name
 from makewhole.jit import call, jit
 
 # The number of rows in a chunk: few enough for its columns to stay in the processor's cache.
@@ -45,6 +45,7 @@ class Chunk:
     stop: int
     times: Any = None  # of each forecast, when it was made and when its outcome was known; None: row by row
     view: Any = None  # what an informed customer believes; None: no such column
+    by: Any = None  # of each row, the number of who staked, −1 if she gave no name; None: not asked for
 
     def first_row(self, forecast: int) -> int:
         """Return the first row of a forecast of this chunk in the log."""
@@ -88,6 +89,7 @@ class Log:
         self.event: Any = None  # the number of the event of each row of `order`; None: every row is one
         self._whole: dict[str, Floats] = {}
         self._blocks: dict[str, tuple[int, Floats]] = {}
+        self._bettors: Any = None  # the number of who staked in every row; None: nobody has asked
         self._gaps = 0  # rows with missing numbers, where they are left out beforehand
         if self.rows == 0:
             raise ValueError("frame must have at least one row; got 0")
@@ -152,6 +154,14 @@ class Log:
             None if gap or _is_missing(name) else read_name(f"by={column!r}", whole_if(name))
             for name, gap in zip(series.to_list(), gaps, strict=True)
         ]
+
+    def number_bettors(self) -> list[Name]:
+        """Let the next chunks say who staked, by number; returns all names, in the order of their numbers."""
+        known: dict[Name, float] = {}
+        argument = f"by={self.names['by']!r}"
+        codes = number_names(self.frame["by"], known, lambda name: read_name(argument, whole_if(name)))
+        self._bettors = np.where(np.isnan(codes), -1.0, codes).astype(np.int64)
+        return list(known)
 
     def enlarge_chunks(self, rows: int) -> None:
         """Let the next chunks have about so many rows, if that is more than they have and not too many."""
@@ -246,6 +256,7 @@ class Log:
         if codes and chunk.groups is None:
             chunk.groups = np.stack(codes, axis=1).astype(np.int64)
         chunk.view = named.get("view")
+        chunk.by = None if self._bettors is None else self._bettors[chunk.rows]
         self._set_times(chunk)
         self._check_cap(chunk, cap)
         return chunk

@@ -1,4 +1,4 @@
-"""Number the groups in a column, in the order in which they first occur."""
+"""Number the groups or names in a column, in the order in which they first occur."""
 
 from __future__ import annotations
 
@@ -25,9 +25,17 @@ def number_groups(series: Any, known: dict[Any, float], prefix: str) -> Floats:
     `known` has the numbers by label. A label is the value itself if it is text or a whole number and there
     is no prefix, else the prefix and the value as text.
     """
+    return number_names(series, known, functools.partial(_label, prefix=prefix))
+
+
+def number_names(series: Any, known: dict[Any, float], label: Callable[[Any], Any]) -> Floats:
+    """Return the number of every row's name, NaN where it is missing; new names are added to `known`.
+
+    `known` has the numbers by label, and `label` makes one from a value; it is called at least once for each.
+    """
     found = _as_whole(series)
     if found is None:
-        return _one_by_one(series, known, prefix)
+        return _one_by_one(series, known, label)
     values, gaps = found
     low = int(values.min(initial=0))
     if int(values.max(initial=0)) - low >= _WIDEST:
@@ -35,7 +43,7 @@ def number_groups(series: Any, known: dict[Any, float], prefix: str) -> Floats:
     span = int(values.max(initial=0)) - low + 1
     codes, first = np.empty(len(values)), np.empty(span, np.int64)
     count = call(_compiled(), values, gaps, low, np.full(span, -1), first, codes)
-    labels = [_label(value, prefix) for value in series[first[:count].tolist()].to_list()]
+    labels = [label(value) for value in series[first[:count].tolist()].to_list()]
     numbers = np.array([known.setdefault(label, float(len(known))) for label in labels])
     if not np.array_equal(numbers, np.arange(count)):
         present = ~np.isnan(codes)
@@ -90,11 +98,11 @@ def _label(value: Any, prefix: str) -> Any:
     return value if type(value) in (int, str) and not prefix else f"{prefix}{value}"
 
 
-def _one_by_one(series: Any, known: dict[Any, float], prefix: str) -> Floats:
+def _one_by_one(series: Any, known: dict[Any, float], label: Callable[[Any], Any]) -> Floats:
     codes = np.full(len(series), np.nan)
     for row, (value, gap) in enumerate(zip(series.to_list(), series.is_null().to_list(), strict=True)):
         if not gap and value == value:  # not NaN
-            codes[row] = known.setdefault(_label(value, prefix), float(len(known)))
+            codes[row] = known.setdefault(label(value), float(len(known)))
     return codes
 
 

@@ -94,6 +94,13 @@ class Run:
         if size > len(self.out.c):
             self.out = Out(*(np.empty(size) for _ in Out._fields))
         out = Out(*(column[: size if k < 3 or self.traced else 0] for k, column in enumerate(self.out)))
+        self.play(chunk, out)
+        if size:
+            self.sums.path.extend(out.total, out.lam, chunk.first_row)
+            self.add_up(chunk, chunk.columns.gross, out)
+
+    def play(self, chunk: Chunk, out: Out) -> None:
+        """Run the loop over a chunk."""
         if self.apart:
             codes = np.ascontiguousarray(chunk.groups[:, 0])
             settings = (self.rules, self.cap, self.totals, out)
@@ -102,9 +109,6 @@ class Run:
             if self.overlapping:
                 self._turn_to_members(chunk.groups)
             self.players[0].replay(chunk.columns, self.rules, self.cap, self.totals, out)
-        if size:
-            self.sums.path.extend(out.total, out.lam, chunk.first_row)
-            self.add_up(chunk, chunk.columns.gross, out)
 
     def add_up(self, chunk: Chunk, gross: Floats, out: Any) -> None:
         """Add a chunk to the sums, and keep its trace."""

@@ -32,6 +32,8 @@ examples:
       which bets against these forecasts would have won, and not by luck?
   makewhole ledger create delays.db --capital 500000 --max-stake 20000 --unit cent
       begin a durable book: promises, receipts, payments (makewhole ledger --help)
+  makewhole serve --demo
+      delay insurance on real flights, in your browser
   makewhole study flights
       the paper's airline on real flights: its figures, and which of its claims hold
 
@@ -101,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
         capital,
         insure,
         ledger,
+        serve,
         study,
     )  # here, because Ctrl-C is handled by now
 
@@ -111,6 +114,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"makewhole {mw.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    for command in (insure, backtest, capital, audit, ledger, study):
+    for command in (insure, backtest, capital, audit, ledger, serve, study):
         command.add_parser(commands)
     return parser

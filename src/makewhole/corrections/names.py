@@ -15,7 +15,7 @@ _LARGEST = 2**63 - 1
 
 def read_name(argument: str, given: Any) -> Name:
     """Return one name, text or a whole number of at most 63 bits; an error for anything else."""
-    if type(given) is str:
+    if type(given) is str or (type(given) is int and -_LARGEST <= given <= _LARGEST):  # in nearly all calls
         return given
     if isinstance(given, bool) or not isinstance(given, (str, int, np.integer)):
         raise TypeError(f"{argument} must be text or a whole number; got {given!r}")

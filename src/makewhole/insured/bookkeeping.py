@@ -13,6 +13,7 @@ from makewhole.corrections import BookCorrection, Certificate, Proposal, Terms
 from makewhole.corrections._kernels import Rules, balance, publish, refine
 from makewhole.corrections.names import Name, read_name, read_names
 from makewhole.forecasters import Said
+from makewhole.insured._kernels import concede, least_price
 from makewhole.insured.book import (
     BLOCK,
     Exposure,
@@ -52,8 +53,8 @@ from makewhole.insured.changes import (
     paid_by_name,
 )
 from makewhole.insured.evidence import bet
-from makewhole.insured.lines import LineBook, Lines, read_levels
-from makewhole.insured.refusals import ConservationError, ForecastOpen, PriceRefused, StakeRefused
+from makewhole.insured.lines import LineBook, Lines, check_price, read_levels
+from makewhole.insured.refusals import ConservationError, ForecastOpen, StakeRefused, find_limit
 from makewhole.insured.thaw import HARDLY, Conceded, Thaw
 from makewhole.insured.totals import Standing, Totals, exact_sum
 
@@ -106,6 +107,7 @@ class Bookkeeping:
         self.classes, self.max_exposure, self.capital = classes, max_exposure, capital
         self.teaches = teaches
         self.max_stake, self.one_sided = terms.max_stake, terms.one_sided
+        self.hardly = HARDLY * terms.max_stake
         self.room_left = (1.0 - 1e-9) * terms.max_stake  # up to here, rounding cannot have hidden anything
         self.grouped, self.apart = self.one.grouped, self.one.apart
         self.publishing = Rules(terms.one_sided, terms.sound, self.one.integrates)
@@ -303,7 +305,7 @@ class Bookkeeping:
             own = self.lines.price(get, levels)
             surcharges = self.lines.surcharges(open_, amounts, own)
         if price is not None:
-            self._check_price(open_, amounts, own, price)
+            check_price(open_, amounts, own, price, self.one_sided)
         name = levels[-1] if levels else None
         placed = tuple.__new__(Stake, (amounts, name, levels if self.lines else (), surcharges))
         if self.max_exposure is not None:
@@ -327,13 +329,11 @@ class Bookkeeping:
             return None
         return self.lines.own(open_, price)
 
-    def _check_price(self, open_: OpenForecast, amounts: tuple[float, ...], own: float, most: Any) -> None:
-        """Refuse a stake that costs more than she would pay, on any class that she stakes on."""
-        limit = arguments.scalar("price", most)
-        published = [line.mu if self.one_sided else line.c for line in open_.lines]
-        asked = max((max(own, p) for p, b in zip(published, amounts, strict=True) if b), default=limit)
-        if asked > limit:
-            raise PriceRefused(f"the price is {asked:g} now, above price={limit:g}", asked)
+    def _with_limit(self, refused: StakeRefused, get: Get, open_: OpenForecast, b: Any, by: Any) -> Exception:
+        """The refusal with a limit that would be taken; with classes, that of the cap that refused."""
+        if self.classes is None:
+            find_limit(refused, lambda size: self.place(get, {}, open_, math.copysign(size, b), by, None))
+        return refused
 
     def _check_capital(
         self, get: Get, open_: OpenForecast, after: OpenForecast, amounts: tuple[float, ...], capital: float
@@ -350,7 +350,10 @@ class Bookkeeping:
         self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any, price: Any = None
     ) -> int:
         """Take a stake, if the caps leave room for it."""
-        after = self.place(get, patch, open_, stake, by, price)
+        try:
+            after = self.place(get, patch, open_, stake, by, price)
+        except StakeRefused as refused:
+            raise self._with_limit(refused, get, open_, stake, by) from None
         more_risk = after.at_risk - open_.at_risk
         serial = self.serial = self.serial + 1
         for key in keys_of("standing", open_.groups):
@@ -380,7 +383,10 @@ class Bookkeeping:
         stakes = self.stakes_on(get, open_)
         final = open_
         if stake is not None:
-            final = self.place(get, patch, open_, stake, by, None)
+            try:
+                final = self.place(get, patch, open_, stake, by, None)
+            except StakeRefused as refused:
+                raise self._with_limit(refused, get, open_, stake, by) from None
             stakes.append(final.stakes[-1])
         nets, grosses = final.nets, final.grosses
         payments, results = self._results(final, y, stakes)
@@ -388,7 +394,7 @@ class Bookkeeping:
         negative = self.classes is None and open_.lines[0].c < 0  # refused for classes
         if turnover:
             self._learn(get, patch, open_, results)
-        if self.thaw is not None and turnover < HARDLY * self.max_stake:
+        if self.thaw is not None and turnover < self.hardly:
             self.warm(drafting(get, patch), patch, open_, self.thaw)
         for key in keys_of("totals", open_.groups):
             totals: Totals = get(key)
@@ -472,8 +478,7 @@ class Bookkeeping:
                 self._warm_below(get, patch, rule, ("over", k, keys[0][2]), thaw)
             if lam <= max(thaw.above, rule.spread) or left <= 0.0:
                 continue
-            weight = min(1.0, left / (self.max_stake * lam))
-            cost = self.max_stake * weight * lam
+            weight, cost = concede(lam, left, self.max_stake)
             self.remember(patch, rule, keys, rule.learned(moved, proposal, 0.0, weight, -cost, 0.0))
             conceded, left = conceded + cost, left - cost
         patch[CONCEDED] = Conceded(conceded)
@@ -540,8 +545,7 @@ class Bookkeeping:
     def _least(self, get: Get, capital: float) -> float:
         """The least c (one-sided: ask) at which a forecast cannot lose more than is left of the capital."""
         left: float = capital - get(TOTALS).loss - get(STANDING).at_risk
-        left = max(0.0, left - 1e-12 * self.max_stake) / len(self.rules)  # rounding must not pass it
-        return 1.0 - left / self.max_stake if self.one_sided else 0.5 - left / (2 * self.max_stake)
+        return least_price(left, len(self.rules), self.max_stake, self.one_sided)
 
     def _check_exposure(self, get: Get, open_: OpenForecast, amounts: tuple[float, ...], most: float) -> None:
         scopes = []

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from makewhole import arguments
 from makewhole.corrections import Terms
-from makewhole.corrections._kernels import add_exactly, barrier_price
+from makewhole.corrections._kernels import add_exactly
 from makewhole.corrections.names import Name, read_name
+from makewhole.insured._kernels import line_price, own_price, surcharge
 from makewhole.insured.book import Id, OpenForecast, Stake, add, add_sizes, part_of, worst_loss
 from makewhole.insured.changes import Get, Patch
-from makewhole.insured.refusals import StakeRefused
+from makewhole.insured.refusals import PriceRefused, StakeRefused
 from makewhole.insured.totals import exact_sum
 
 # By default a customer's price falls to a third with every twenty-fifth of her line.
@@ -151,40 +152,29 @@ class LineBook:
         self.room = terms.max_stake * terms.lines
         self.margin = 1e-12 * self.room  # rounding must not pass a line
         self.least_scale = terms.max_stake
-        self.each, self.own_lines, self.scale = lines.each, lines.of, lines.scale
+        self.each, self.own_lines = lines.each, lines.of
+        self.each_scale = self.scale_of(lines.each)
+
+    def scale_of(self, line: float) -> float:
+        """The scale of the price on a line: with so much more left, it is e times as low."""
+        return self.lines.scale or max(self.least_scale, line / _PART)
 
     def price(self, get: Get, levels: tuple[Name, ...]) -> float:
-        """The least c (one-sided: ask) for a customer of these levels.
-
-        It is smooth in what was settled. What is open counts only so far as a forecast must not be able to
-        lose more than is left: else many open bets would price her out.
-        """
+        """The least c (one-sided: ask) for a customer of these levels."""
         price = 0.0
         for name in levels:
             total, low, at_risk, _ = get(("line", name)) or _NEW
             line = self.own_lines.get(name, self.each)
-            left = line - total - low
-            scale = self.scale or max(self.least_scale, line / _PART)
-            asked = barrier_price(left, scale, False, self.top)
-            left -= at_risk + self.margin
-            if left < self.room:
-                asked = max(asked, barrier_price(left, self.room, True, self.top))
+            scale = self.each_scale if line == self.each else self.scale_of(line)
+            asked = line_price(line - total - low, at_risk, scale, self.room, self.margin, self.top)
             if asked > price:
                 price = asked
         return price
 
     def own(self, open_: OpenForecast, price: float) -> list[tuple[float, float]]:
         """μ and c of each line for a customer who is asked this price."""
-        own = []
-        for (mu, c, *_), said in zip(open_.lines, open_.said, strict=True):
-            if self.one_sided:
-                own.append((min(max(mu, price), 1.0), 0.0))
-            elif price <= c:
-                own.append((mu, c))
-            else:
-                wide = min(price, 0.5)
-                own.append((min(max(said, wide), 1.0 - wide), wide))
-        return own
+        both = zip(open_.lines, open_.said, strict=True)
+        return [own_price(line[0], line[1], said, price, self.one_sided) for line, said in both]
 
     def surcharges(self, open_: OpenForecast, amounts: tuple[float, ...], price: float) -> tuple[float, ...]:
         """What these amounts cost above the published price, on each line; empty if nothing."""
@@ -193,8 +183,8 @@ class LineBook:
             return ()
         own = self.own(open_, price)
         extra = tuple(
-            max(0.0, abs(b) * (c - line.c) + b * (mu - line.mu))
-            for b, (mu, c), line in zip(amounts, own, open_.lines, strict=True)
+            surcharge(b, line[0], line[1], own_mu, own_c)
+            for b, (own_mu, own_c), line in zip(amounts, own, open_.lines, strict=True)
         )
         return extra if any(extra) else ()
 
@@ -204,16 +194,16 @@ class LineBook:
         """Count a stake in the lines of its levels; StakeRefused if one of them does not leave so much."""
         id_ = open_.forecast.id
         amounts, _, levels, surcharges = stake
-        surcharge = sum(surcharges) if surcharges else 0.0
+        dearer = sum(surcharges) if surcharges else 0.0
         for name in levels:
             key, place = ("line", name), ("position", id_, name)
             total, low, at_risk, count = get(key) or _NEW
             held: Position | None = get(place)
             if held is None:
-                now, nets, grosses, extra = 0.0, amounts, tuple(map(abs, amounts)), surcharge
+                now, nets, grosses, extra = 0.0, amounts, tuple(map(abs, amounts)), dearer
                 count += 1
             else:
-                now, extra = held.at_risk, held.surcharge + surcharge
+                now, extra = held.at_risk, held.surcharge + dearer
                 nets, grosses = add(held.nets, amounts), add_sizes(held.grosses, amounts)
             then = worst_loss(open_.lines, nets, grosses, extra)
             after = at_risk + (then - now)
@@ -246,6 +236,17 @@ class LineBook:
         account: Account = get(("line", name)) or _NEW
         line = self.lines.line_of(name)
         return Customer(account.taken, account.at_risk, line, line - account.taken - account.at_risk)
+
+
+def check_price(
+    open_: OpenForecast, amounts: tuple[float, ...], own: float, most: Any, one_sided: bool
+) -> None:
+    """Refuse a stake that costs more than she would pay, on any class that she stakes on."""
+    limit = arguments.scalar("price", most)
+    published = [line.mu if one_sided else line.c for line in open_.lines]
+    asked = max((max(own, p) for p, b in zip(published, amounts, strict=True) if b), default=limit)
+    if asked > limit:
+        raise PriceRefused(f"the price is {asked:g} now, above price={limit:g}", asked)
 
 
 def read_levels(by: Any) -> tuple[Name, ...]:

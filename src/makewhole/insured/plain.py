@@ -24,9 +24,8 @@ from makewhole.insured.changes import (
     paid_by_name,
 )
 from makewhole.insured.evidence import bet
-from makewhole.insured.lines import read_levels
+from makewhole.insured.lines import check_price, read_levels
 from makewhole.insured.refusals import ConservationError
-from makewhole.insured.thaw import HARDLY
 from makewhole.insured.totals import Standing, exact_sum
 
 _MEMORY = ("memory", 0, None)
@@ -82,7 +81,7 @@ class PlainBookkeeping(Bookkeeping):
         name = None if by is None else read_levels(by)[-1]
         forecast, number, x, said, lines, _, (net,), grosses, bets, room, _, risk, stakes, _ = open_
         if price is not None:
-            self._check_price(open_, (1.0,), -math.inf, price)
+            check_price(open_, (1.0,), -math.inf, price, self.one_sided)
         b = stake
         if not (
             type(b) is float and b >= 0.0 and grosses[0] + b <= (self.room_left if bets else self.max_stake)
@@ -147,7 +146,7 @@ class PlainBookkeeping(Bookkeeping):
             raise ConservationError(f"payments add up to {loss!r}, the loss is {expected!r}")
         if weight:
             patch[_MEMORY] = self.one.learned(get(_MEMORY), proposal, target, weight, loss, rest)
-        if self.thaw is not None and weight < HARDLY:
+        if self.thaw is not None and gross < self.hardly:
             self.warm(drafting(get, patch), patch, open_, self.thaw)
         totals = get(TOTALS)
         money = None if self.one_sided else bet(totals.money, mu, c, y)

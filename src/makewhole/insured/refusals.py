@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 
@@ -10,9 +11,9 @@ class Refusal(Exception):  # noqa: N818 - a refusal is expected, not an error
 
 
 class StakeRefused(Refusal):
-    """A stake over a cap, or of the wrong sign; `limit` is how much of its kind that cap leaves.
+    """A stake over a cap, or of the wrong sign; `limit` is how much of its kind would be taken.
 
-    Another cap may leave less: the next refusal says so.
+    With classes it is what that cap leaves. Another cap may leave less: the next refusal says so.
     """
 
     def __init__(self, message: str, limit: Any) -> None:
@@ -22,6 +23,22 @@ class StakeRefused(Refusal):
 
 class PriceRefused(StakeRefused):
     """The price is above the most that the customer would pay; `limit` is the price now."""
+
+
+def find_limit(refused: StakeRefused, place: Callable[[float], Any]) -> None:
+    """Lower the limit of a refusal until a stake of that size is taken; a price is left as it is.
+
+    What a cap leaves is rounded, and another cap may leave less. `place` tries a size.
+    """
+    step = 2.0**-53
+    while refused.limit > 0.0 and not isinstance(refused, PriceRefused):
+        try:
+            place(refused.limit)
+        except StakeRefused as again:
+            step *= 2.0
+            refused.limit = min(again.limit, refused.limit * (1.0 - step))
+        else:
+            return
 
 
 class ForecastClosed(Refusal):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from makewhole import arguments
+from makewhole.insured._kernels import thaw_allowed
 
 # Less than this part of the cap is hardly a stake: it would keep a thaw away at no cost.
 HARDLY = 0.01
@@ -67,7 +67,7 @@ class Thaw:
 
     def allowed(self, rounds: int) -> float:
         """What may have been conceded after so many settled forecasts."""
-        return self.budget + self.per_forecast * rounds + self.root * math.sqrt(rounds)
+        return thaw_allowed(self.budget, self.per_forecast, self.root, rounds)
 
     @property
     def constant(self) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from makewhole.forecasters import BaseForecaster, ask
 from makewhole.insured.refusals import StakeRefused
+from makewhole.insured.statement import Statement
 from makewhole.ledger.events import Event
 from makewhole.ledger.money import read_units, whole_price
 from makewhole.ledger.receipts import Receipt
@@ -72,6 +73,18 @@ class Position(NamedTuple):
     ended: str | None
     outcome: int | None
     paid: int
+
+
+class OpenForecast(NamedTuple):
+    """An id that is not final: its latest forecast, and how much more may be staked on it (`left`)."""
+
+    id: str
+    mu: float
+    c: float
+    version: int
+    closes: int | None
+    left: int
+    outcome: int | None
 
 
 class Book:
@@ -196,8 +209,12 @@ class Book:
                 asked.append(Waiting(read_request(request)))
             except (ValueError, TypeError) as error:
                 asked.append(Waiting(None, error))
-        self._writer.ask(asked)
+        self.ask(asked)
         return asked
+
+    def ask(self, asked: Sequence[Waiting]) -> None:
+        """Do requests that were read before (`do_many`); each has its answer afterwards."""
+        self._writer.ask(asked)
 
     def _one(self, verb: str, asked: dict[str, Any], key: str | None) -> Receipt:
         (receipt,) = self.do_many([{"do": verb, "key": key} | asked])[0].answer()
@@ -278,6 +295,53 @@ class Book:
             known = (stake, price, body["mu"], body["c"], kind, outcome, paid)
             found.append(Position(str(event.about), event.seq, event.at, *known))
         return found
+
+    def open_forecasts(self) -> list[OpenForecast]:
+        """The ids that are not final, oldest first, each with its latest forecast."""
+        with self._writer.lock:
+            state = self._writer.state()
+            latest = {forecast.id: forecast for forecast in state.f.open_forecasts}
+            cap, found = int(state.f.max_stake), []
+            for id_, subject in state.subjects.items():
+                said = latest[subject.versions[-1]]
+                left = 0 if subject.outcome is not None else cap - subject.gross
+                known = (said.mu, said.c, subject.forecasts, subject.closes, left, subject.outcome)
+                found.append(OpenForecast(id_, *known))
+        return found
+
+    def open_forecast(self, id: str) -> OpenForecast | None:  # noqa: A002 - what callers call it
+        """The latest forecast for an id; None if it is final, and an `UnknownSubject` if there is none."""
+        found = next((one for one in self.open_forecasts() if one.id == id), None)
+        if found is None and self._writer.ended(read_text("id", id)) is None:
+            raise absent(id, self._writer.ended)
+        return found
+
+    def about(self, id: str) -> list[Event]:  # noqa: A002 - what callers call it
+        """The events about an id, the oldest first."""
+        with self._writer.lock:
+            return self._writer.about(read_text("id", id))
+
+    def inner_statement(self) -> Statement:
+        """The statement of the forecaster inside, whose loss is not rounded."""
+        with self._writer.lock:
+            told: Statement = self._writer.state().f.statement()
+            return told
+
+    def receipt(self, seq: int) -> Receipt:
+        """The receipt for an event, made anew; a LookupError if there is no such event."""
+        return self._writer.receipt(seq)
+
+    def head(self) -> tuple[int, str]:
+        """The number of the last event, and its hash."""
+        with self._writer.lock:
+            state = self._writer.state()
+            return state.seq, state.hash.hex()
+
+    def due_ids(self) -> list[str]:
+        """The ids that `settle` would settle now."""
+        with self._writer.lock:
+            state = self._writer.state()
+            return state.due(self._writer.now(state))
 
     def open_ids(self) -> list[str]:
         """The ids that are not final, oldest first."""

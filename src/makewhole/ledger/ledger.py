@@ -53,7 +53,7 @@ class Ledger:
         key: str | os.PathLike[str] | None = None,
         clock: Callable[[], int] = _now,
     ) -> None:
-        self._store, self._clock = store, clock
+        self.store, self._clock = store, clock
         self._key = None if key is None else Path(key)
         self._signers: dict[str, Signer] = {}
         self._writers: dict[str, Writer] = {}
@@ -88,8 +88,8 @@ class Ledger:
 
     def close(self) -> None:
         """Let go of the file or the database."""
-        with self._store.lock:
-            self._store.close()
+        with self.store.lock:
+            self.store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -155,14 +155,14 @@ class Ledger:
     def book(self, name: str, *, base: Any = None) -> Book:
         """A book that was created before; with a model of yours as `base`, forecasts may be made for an x."""
         writer = self._writer(read_text("name", name))
-        with self._store.lock:
+        with self.store.lock:
             writer.state()
         return Book(name, writer, None if base is None else adapt(base, None))
 
     def books(self) -> list[str]:
         """The names of all books."""
-        with self._store.lock:
-            return self._store.books()
+        with self.store.lock:
+            return self.store.books()
 
     def _do(self, name: str, request: Request) -> None:
         asked = Waiting(request)
@@ -170,9 +170,9 @@ class Ledger:
         asked.answer()
 
     def _writer(self, name: str) -> Writer:
-        with self._store.lock:
+        with self.store.lock:
             if name not in self._writers:
-                self._writers[name] = Writer(name, self._store, self._signer, self._clock)
+                self._writers[name] = Writer(name, self.store, self._signer, self._clock)
             return self._writers[name]
 
     # --- keys ---------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ class Ledger:
         signer = Signer.at(following)
         self._signers[signer.public] = signer
         for name in self.books():
-            with self._store.lock:
+            with self.store.lock:
                 known = self._writer(name).state().key == signer.public
             if not known:
                 self._do(name, Request("rekeyed", {"key": signer.public}))
@@ -223,17 +223,17 @@ class Ledger:
 
         With receipts, the log must have the event and the head that each of them names.
         """
-        with self._store.lock, self._store.reading():
-            books = self._store.mentioned()
+        with self.store.lock, self.store.reading():
+            books = self.store.mentioned()
             if book is not None:
                 if read_text("book", book) not in books:
                     raise UnknownBook(f"there is no book {book!r}")
                 books = [book]
-            return verify_all(self._store, books, list(receipts))
+            return verify_all(self.store, books, list(receipts))
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy an SQLite ledger to a new file, while others read and write. The key is not copied."""
-        if not isinstance(self._store, SqliteStore):
+        if not isinstance(self.store, SqliteStore):
             raise ValueError("backup is for SQLite: use pg_dump for a PostgreSQL database")
-        with self._store.lock:
-            self._store.backup(path)
+        with self.store.lock:
+            self.store.backup(path)

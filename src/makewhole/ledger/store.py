@@ -117,6 +117,11 @@ class Store:
                 return
             after = page[-1][1]
 
+    def between(self, book: str, first: int, last: int) -> list[Event]:
+        """The events of a book from one number to another, both included."""
+        sql = f"SELECT {_EVENT} FROM events WHERE book = ? AND seq BETWEEN ? AND ? ORDER BY seq"  # noqa: S608 - our own names
+        return [Event._make(row) for row in self._rows(sql, (book, first, last))]
+
     def about(self, book: str, id_: str) -> list[Event]:
         """The events about an id, the oldest first."""
         sql = f"SELECT {_EVENT} FROM events {self._BY_ID} WHERE book = ? AND about = ? ORDER BY seq"  # noqa: S608 - our own names

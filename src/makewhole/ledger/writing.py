@@ -186,17 +186,19 @@ class Writer:
         """How an id ended."""
         return self._store.ended(self.book, id_, _ALL)
 
+    def receipt(self, seq: int) -> Receipt:
+        """The receipt for an event that is stored; a LookupError if there is none."""
+        with self._store.lock:
+            state, found = self.state(), self.receipts(seq, seq)
+            if not found:
+                raise LookupError(f"book {self.book!r} has no event {seq}; it has {state.seq}")
+            return Receipt(*found[0], (state.seq, state.hash), self._signer(state.key))
+
     def receipts(self, first: int, last: int) -> list[tuple[Event, bytes]]:
         """Events that are stored, each with the hash before it."""
-        found = []
-        previous = ORIGIN
-        for event in self._store.events(self.book, max(0, first - 2)):
-            if event.seq > last:
-                break
-            if event.seq >= first:
-                found.append((event, previous))
-            previous = event.hash
-        return found
+        events = self._store.between(self.book, first - 1, last)
+        hashes = {event.seq: event.hash for event in events} | {0: ORIGIN}
+        return [(event, hashes[event.seq - 1]) for event in events if event.seq >= first]
 
 
 class _Draft:

@@ -1,0 +1,191 @@
+"""The loop of a backtest with a capital, with lines of capital for named customers, or with a thaw.
+
+Every outcome is known before the next forecast, and each forecast has one stake. So nothing else is ever open
+when a stake is placed. accounts[who] = [line, scale of its price, what she has taken, what rounding cut off
+from that]; `who` is −1 where she gave no name. totals = [loss, what rounding cut off from it, sum of c, how
+many c < 0, loss at the model's odds, turnover, refused stakes, their sum, what the thaw has conceded].
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from makewhole.corrections import _kernels as steps
+from makewhole.corrections._kernels import (
+    HELPERS,
+    Rules,
+    add_exactly,
+    balance,
+    none_observe,
+    none_propose,
+    publish,
+    refine,
+)
+from makewhole.insured import _kernels as formulas
+from makewhole.insured._kernels import (
+    FORMULAS,
+    concede,
+    least_price,
+    line_price,
+    own_price,
+    surcharge,
+    thaw_allowed,
+)
+from makewhole.jit import fingerprint, jit
+
+
+class LineTerms(NamedTuple):
+    """What all lines have in common, as in `LineBook`."""
+
+    room: float
+    margin: float
+    top: float
+    keep_gains: bool
+
+
+class ThawTerms(NamedTuple):
+    """A `Thaw`, and which stakes it counts as none (`hardly`); `least` is the least λ that it lowers."""
+
+    hardly: float
+    budget: float
+    per_forecast: float
+    root: float
+    above: float
+    least: float
+
+
+class Limits(NamedTuple):
+    """How forecasts are published, the cap M, and what limits stakes; `capital` is infinite without one."""
+
+    rules: Rules
+    max_stake: float
+    capital: float
+    lines: LineTerms
+    thaw: ThawTerms
+
+
+def dearer(
+    accounts: Any, who: int, b: float, said: tuple[float, float, float], lines: LineTerms, one_sided: bool
+) -> float:
+    """Return what a stake of hers costs above the published price; `said` is (μ, c, μ̂)."""
+    if who < 0:
+        return 0.0
+    mu, c, mu_hat = said
+    left = accounts[who, 0] - accounts[who, 2] - accounts[who, 3]
+    price = line_price(left, 0.0, accounts[who, 1], lines.room, lines.margin, lines.top)
+    own_mu, own_c = own_price(mu, c, mu_hat, price, one_sided)
+    return surcharge(b, mu, c, own_mu, own_c)
+
+
+def most_lost(mu: float, c: float, b: float, size: float, extra: float) -> float:
+    """Return the most that one bet can lose; at least 0."""
+    worst = -b * mu - size * c - extra
+    if b > 0.0:
+        worst += b
+    return worst if worst > 0.0 else 0.0
+
+
+def too_much(accounts: Any, who: int, risk: float, left: float) -> bool:
+    """Whether a stake that can lose so much is more than the capital leaves, or than her line does."""
+    if risk <= 0.0:
+        return False
+    return risk > left or (who >= 0 and accounts[who, 2] + accounts[who, 3] + risk > accounts[who, 0])
+
+
+def pay(accounts: Any, who: int, paid: float, keep_gains: bool) -> None:
+    """Count in her account what she was paid."""
+    if who >= 0:
+        taken, low = add_exactly(accounts[who, 2], accounts[who, 3], paid)
+        taken, low = add_exactly(taken, low, 0.0)  # as an account adds what rounding cut off from a sum
+        if taken < 0.0 and not keep_gains:
+            taken = low = 0.0
+        accounts[who, 2], accounts[who, 3] = taken, low
+
+
+def turn_back(marks: Any, cell: int, draws: int) -> None:
+    """Undo what a proposal that nobody used has changed: with swap corrections, the current cell."""
+    if len(marks) > 1:
+        marks[-2], marks[-1] = cell, draws
+
+
+def make_limited_replay(
+    propose: Callable[..., Any],
+    observe: Callable[..., None],
+    inner_propose: Callable[..., Any],
+    inner_observe: Callable[..., None],
+    composed: bool,
+    sources: int = 0,
+) -> Callable[..., None]:
+    """Return the loop of Algorithm 1 over columns, with a capital, lines and a thaw.
+
+    `book` is (by, accounts, how many forecasts were settled before). `sources` changes with the source of the
+    steps, so that numba's cache notices.
+    """
+
+    def replay(memory: Any, columns: Any, book: Any, limits: Limits, totals: Any, out: Any) -> None:
+        values, marks, inner_values, inner_marks = memory
+        (mu_hat, c_hat, outcome, net, gross), (by, accounts, rounds) = columns, book
+        rules, max_stake, capital, lines, thaw = limits
+        c_out, lam_out, total_out, mu_out, loss_out = out  # the last two are empty if not wanted
+        total, low, conceded = totals[0], totals[1], totals[8] + 0 * sources  # it puts it into the closure
+        for t in range(len(mu_hat)):
+            inner, proposal = inner_propose(inner_values, inner_marks), propose(values, marks)
+            width = refine(c_hat[t], inner[0]) if composed else c_hat[t]
+            left = capital - (total + low)
+            least = least_price(left, 1, max_stake, rules[0])
+            mu, c, origin = publish(mu_hat[t], width, proposal[0], rules, least)
+            b, size, who, loss = net[t], gross[t], by[t] if len(by) > 0 else -1, 0.0
+            extra = dearer(accounts, who, b, (mu, c, mu_hat[t]), lines, rules[0])
+            if too_much(accounts, who, most_lost(mu, c, b, size, extra), left):
+                totals[6], totals[7], size = totals[6] + 1.0, totals[7] + size, 0.0
+            else:
+                loss, target, weight = balance(mu, c, origin, outcome[t], b, size, max_stake)
+                if extra > 0.0:  # what was booked is learned
+                    loss, target = loss - extra, target - extra / size
+                total, low = add_exactly(total, low, loss)
+                pay(accounts, who, loss, lines.keep_gains)
+                totals[4], totals[5] = totals[4] + b * (outcome[t] - mu_hat[t]), totals[5] + size
+                if weight > 0.0:
+                    observe(values, marks, proposal, target, weight, loss, 0.0)
+                    own = target + origin - c_hat[t]
+                    inner_observe(inner_values, inner_marks, inner, own, weight, loss, 0.0)
+            if size < thaw.hardly:
+                cell, draws = (marks[-2], marks[-1]) if len(marks) > 1 else (0, 0)
+                proposed = propose(values, marks)
+                budget = thaw_allowed(thaw.budget, thaw.per_forecast, thaw.root, rounds + t + 1) - conceded
+                if proposed[0] > thaw.least and budget > 0.0:
+                    share, cost = concede(proposed[0], budget, max_stake)
+                    observe(values, marks, proposed, 0.0, share, -cost, 0.0)
+                    conceded += cost
+                else:
+                    turn_back(marks, cell, draws)
+                cell, draws = (inner_marks[-2], inner_marks[-1]) if len(inner_marks) > 1 else (0, 0)
+                below = inner_propose(inner_values, inner_marks)
+                if below[0] > thaw.above:
+                    inner_observe(inner_values, inner_marks, below, 0.0, 1.0, -max_stake * below[0], 0.0)
+                else:
+                    turn_back(inner_marks, cell, draws)
+            totals[2], totals[3] = totals[2] + c, totals[3] + (1.0 if c < 0.0 else 0.0)
+            c_out[t], lam_out[t], total_out[t] = c, proposal[0], total + low
+            if len(mu_out) > 0:
+                mu_out[t], loss_out[t] = mu, loss
+        totals[0], totals[1], totals[8] = total, low, conceded
+
+    return replay
+
+
+@functools.cache
+def compiled_limited_replay(
+    propose: Callable[..., Any],
+    observe: Callable[..., None],
+    inner: tuple[Callable[..., Any], Callable[..., None]] | None = None,
+) -> Callable[..., None]:
+    """Return the compiled loop for one of our corrections, or for a reserve over one."""
+    inner_propose, inner_observe = inner or (none_propose, none_observe)
+    kernels = (propose, observe, inner_propose, inner_observe)
+    sources = fingerprint(steps, formulas)
+    replay = make_limited_replay(*kernels, composed=inner is not None, sources=sources)
+    own = (dearer, most_lost, too_much, pay, turn_back)
+    return jit(replay, *HELPERS, *FORMULAS, *own, *kernels)

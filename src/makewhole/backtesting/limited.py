@@ -1,0 +1,84 @@
+"""A backtest with a capital, with lines of capital for named customers, or with a thaw, compiled."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from makewhole.backtesting._limited_loop import Limits, LineTerms, ThawTerms, compiled_limited_replay
+from makewhole.backtesting.log import Chunk, Log
+from makewhole.backtesting.result import BacktestResult
+from makewhole.backtesting.run import Out, Run
+from makewhole.corrections import BookCorrection, Certificate, Terms
+from makewhole.corrections._kernels import Rules
+from makewhole.corrections.names import Name
+from makewhole.insured.lines import LineBook, Lines
+from makewhole.insured.thaw import HARDLY, Thaw
+from makewhole.jit import call
+
+_NOBODY = np.zeros(0, np.int64)
+_NO_LINES = LineTerms(0.0, 0.0, 0.0, True)
+_NO_THAW = ThawTerms(-1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+class LimitedRun(Run):
+    """A backtest in which each outcome is known before the next forecast, and each forecast has one stake.
+
+    `lines` and `capital` refuse stakes, and `thaw` lowers λ, as in an `InsuredForecaster`.
+    """
+
+    def __init__(
+        self,
+        correction: BookCorrection,
+        terms: Terms,
+        log: Log,
+        *,
+        capital: float | None,
+        lines: Lines | None,
+        thaw: Thaw | None,
+        trace: bool,
+    ) -> None:
+        rules = Rules(terms.one_sided, terms.sound, correction.integrates)
+        super().__init__(correction, terms.max_stake, rules, log, trace=trace)
+        self.totals = np.zeros(9)
+        self.names: list[Name] = []
+        self.accounts = np.zeros((0, 4))
+        line_terms, thaw_terms = _NO_LINES, _NO_THAW
+        if lines is not None:
+            book = LineBook(lines, terms)
+            line_terms = LineTerms(book.room, book.margin, book.top, lines.keep_gains)
+            self.names = log.number_bettors()
+            self.accounts = _begin(self.names, book)
+        if thaw is not None:
+            hardly, least = HARDLY * terms.max_stake, max(thaw.above, correction.spread)
+            budget = (thaw.budget, thaw.per_forecast, thaw.root)
+            thaw_terms = ThawTerms(hardly, *budget, thaw.above, least)
+        kept = math.inf if capital is None else capital
+        self.limits = Limits(rules, terms.max_stake, kept, line_terms, thaw_terms)
+        over, kernels = correction.over, correction.kernels
+        self._replay = compiled_limited_replay(*(kernels or ()), None if over is None else over.kernels)
+
+    def play(self, chunk: Chunk, out: Out) -> None:
+        """Run the loop over a chunk."""
+        by: Any = _NOBODY if chunk.by is None else chunk.by
+        book = (by, self.accounts, self.sums.rounds)
+        call(self._replay, self.players[0].memory, chunk.columns, book, self.limits, self.totals, out)
+
+    def result(self, certificate: Certificate, backend: str | None) -> BacktestResult:
+        """Return the result."""
+        turnover, refused, refused_stake = self.totals[5:8].tolist()
+        limited = {"turnover": turnover, "refused": int(refused), "refused_stake": refused_stake}
+        return replace(super().result(certificate, backend), **limited)
+
+
+def _begin(names: list[Name], book: LineBook) -> Any:
+    """Return the accounts of these names, of which nothing is used: see `_limited_loop.py`."""
+    accounts = np.zeros((len(names), 4))
+    accounts[:, :2] = book.each, book.each_scale
+    for k, name in enumerate(names if book.own_lines else ()):
+        line = book.lines.line_of(name)
+        accounts[k, :2] = line, book.scale_of(line)
+    return accounts

@@ -1,0 +1,380 @@
+"""The routes of the API: each says who may use it, what it takes and what it answers.
+
+The same table makes the routes and the OpenAPI document, so that the document is complete and true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta, Struct
+
+from makewhole.ledger import Book, Receipt
+from makewhole.serve.access import Access
+from makewhole.serve.desk import Desk
+from makewhole.serve.problems import Stop
+
+Text = Annotated[str, Meta(min_length=1, max_length=500)]
+Probability = Annotated[float, Meta(ge=0.0, le=1.0)]
+# A whole number of units; JSON readers lose digits beyond this.
+Units = Annotated[int, Meta(ge=-(2**50), le=2**50)]
+Amount = Annotated[int, Meta(ge=0, le=2**50)]
+Number = Annotated[int, Meta(ge=0, le=2**53)]
+
+# Whoever asks without a key is told the price of somebody whom the book does not know.
+STRANGER = "somebody new"
+
+
+class _In(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What a request says; an unknown field is an error."""
+
+
+class ForecastIn(_In):
+    """A probability for an id; if the id has one, this is a new version."""
+
+    id: Text
+    mu: Probability
+    c_hat: Probability | None = None
+    closes: Annotated[str, Meta(max_length=40)] | None = None
+    groups: Annotated[list[Text], Meta(max_length=16)] | None = None
+
+
+class StakeIn(_In):
+    """A stake pays `stake` if it happens, or for a negative one its size if it does not."""
+
+    id: Text
+    stake: Units
+    price: Amount | None = None
+
+
+class QuoteIn(_In):
+    """One of `stake`, `payout` (if it happens), or `losses`: {action: [loss if not, loss if it happens]}."""
+
+    id: Text
+    stake: Units | None = None
+    payout: Amount | None = None
+    losses: Annotated[dict[Text, tuple[Units, Units]], Meta(max_length=50)] | None = None
+
+
+class OutcomeIn(_In):
+    """What happened: 1 if it did, 0 if not."""
+
+    id: Text
+    outcome: Literal[0, 1]
+
+
+class VoidIn(_In):
+    """Call an id off; every price is due back."""
+
+    id: Text
+    reason: Text
+
+
+class ReceiptOut(Struct):
+    """An event of the log, signed; `makewhole ledger verify --receipts` and `/api/receipts/check` take it."""
+
+    receipt: Literal[1]
+    book: str
+    seq: int
+    at: int
+    kind: str
+    about: str | None
+    body: str
+    previous: str
+    hash: str
+    head: tuple[int, str]
+    key: str
+    signature: str
+
+
+class QuoteOut(Struct):
+    """`price` now, for `payout` later if the outcome is `pays_on`; of losses, the best action."""
+
+    id: str
+    mu: float
+    c: float
+    stake: int
+    price: int
+    payout: int
+    pays_on: int
+    action: str | None = None
+    loss: int | None = None
+
+
+class OpenOut(Struct):
+    """An id on which stakes are taken, or whose outcome is awaited."""
+
+    id: str
+    mu: float
+    c: float
+    version: int
+    closes: int | None
+    left: int
+    outcome: int | None
+
+
+class StatementOut(Struct):
+    """The sums of a book in whole units, and the head of its chain; nobody is named."""
+
+    book: str
+    unit: str
+    events: int
+    head: str
+    capital: int
+    premiums: int
+    payouts: int
+    refunds: int
+    compensated: int
+    lost: int
+    cash: int
+    open: int
+    at_risk: float
+    left: float
+    settled: int
+    stakes: int
+
+
+class PositionOut(Struct):
+    """A stake and what came of it."""
+
+    id: str
+    seq: int
+    at: int
+    stake: int
+    price: int
+    mu: float
+    c: float
+    ended: str | None
+    outcome: int | None
+    paid: int
+
+
+class EventOut(Struct):
+    """One line of the log."""
+
+    seq: int
+    at: int
+    kind: str
+    about: str | None
+    body: str
+    hash: str
+
+
+class CheckOut(Struct):
+    """Whether a receipt is genuine, and whether the log still has its event."""
+
+    genuine: bool
+    in_the_log: bool
+    says: str
+
+
+class Asked(NamedTuple):
+    """What a handler needs: the desk, who asks, and what for."""
+
+    desk: Desk
+    access: Access | None
+    book: str
+    body: Any
+    key: str | None
+    path: dict[str, str]
+    query: dict[str, int]
+
+    @property
+    def name(self) -> str:
+        """Who asks."""
+        return STRANGER if self.access is None else self.access.name
+
+
+class Endpoint(NamedTuple):
+    """A route: for everybody if `roles` is None. `query` are whole numbers: (name, default, least, most)."""
+
+    method: str
+    path: str
+    summary: str
+    roles: tuple[str, ...] | None
+    body: type[Struct] | None
+    answer: Any
+    handler: Callable[[Asked], Awaitable[Any]]
+    keyed: bool = False
+    query: tuple[tuple[str, int, int, int], ...] = ()
+
+
+def _plain(receipt: Receipt) -> msgspec.Raw:
+    """The receipt as JSON; it is signed here, and not on the ledger's thread."""
+    return msgspec.Raw(receipt.to_json().encode())
+
+
+async def _write(asked: Asked, verb: str, **more: Any) -> msgspec.Raw:
+    given = msgspec.structs.asdict(asked.body)
+    (receipt,) = await asked.desk.write(asked.book, {"do": verb, "key": asked.key} | given | more)
+    return _plain(receipt)
+
+
+async def forecast(asked: Asked) -> Any:
+    """Publish a forecast."""
+    return await _write(asked, "forecast")
+
+
+async def stake(asked: Asked) -> Any:
+    """Take a stake of whoever the key names."""
+    return await _write(asked, "stake", by=asked.name)
+
+
+async def report(asked: Asked) -> Any:
+    """Note an outcome, in the name of the key."""
+    return await _write(asked, "report", by=asked.name)
+
+
+async def void(asked: Asked) -> Any:
+    """Call an id off."""
+    return await _write(asked, "void")
+
+
+async def quote(asked: Asked) -> Any:
+    """Say what a bet costs whoever asks."""
+    body: QuoteIn = asked.body
+    given: Any = {"stake": body.stake, "payout": body.payout, "losses": body.losses}
+    return await asked.desk.read(
+        asked.book, lambda book: book.quote(body.id, by=asked.name, **given)._asdict()
+    )
+
+
+async def statement(asked: Asked) -> Any:
+    """State the sums."""
+    return await asked.desk.read(asked.book, lambda book: book.statement().to_dict())
+
+
+async def open_forecasts(asked: Asked) -> Any:
+    """List what can be bet on."""
+    return await asked.desk.read(asked.book, lambda book: [one._asdict() for one in book.open_forecasts()])
+
+
+async def positions(asked: Asked) -> Any:
+    """List the stakes of whoever the key names."""
+    limit = asked.query["limit"]
+    return await asked.desk.read(
+        asked.book, lambda book: [p._asdict() for p in book.positions(asked.name, limit)]
+    )
+
+
+async def receipt(asked: Asked) -> Any:
+    """Give a receipt again: to the auditor, or to whoever staked."""
+    text = asked.path["seq"]
+    if not (text.isascii() and text.isdigit()) or len(text) > 15:
+        raise Stop(422, f"seq must be a whole number; got {text[:40]!r}")
+    found: Receipt = await asked.desk.read(asked.book, lambda book: book.receipt(int(text)))
+    access = asked.access
+    if access is None or (access.role != "auditor" and not _concerns(found, access.name)):
+        raise Stop(403, "this receipt is somebody else's")
+    return _plain(found)
+
+
+def _concerns(found: Receipt, name: str) -> bool:
+    by = found.body.get("by")
+    return found.event.kind == "staked" and name in (by if isinstance(by, list) else [by])
+
+
+async def events(asked: Asked) -> Any:
+    """Read the log, page by page."""
+    since, limit = asked.query["since"], asked.query["limit"]
+
+    def read(book: Book) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        for event in book.events(since):
+            if len(found) == limit:
+                break
+            line = event._asdict()
+            del line["book"]
+            found.append(line | {"hash": event.hash.hex()})
+        return found
+
+    return await asked.desk.read(asked.book, read)
+
+
+async def check(asked: Asked) -> Any:
+    """Check a receipt: its hash, its signature, and whether the log still has what it names."""
+    try:
+        given = Receipt.from_json(msgspec.json.encode(asked.body).decode())
+    except ValueError as error:
+        return CheckOut(False, False, str(error))
+
+    def there(book: Book) -> bool:
+        seq, head = given.head
+        found = [book.receipt(number).event.hash for number in (given.seq, seq)]
+        return found == [given.event.hash, head]
+
+    try:
+        kept = await asked.desk.read(given.event.book, there)
+    except (LookupError, ValueError):
+        kept = False
+    says = (
+        "the log has this event, unchanged"
+        if kept
+        else "the log does not have this event: it was changed or cut"
+    )
+    return CheckOut(True, kept, says)
+
+
+_BOOK = "/api/books/{book}"
+_PAGE = (("limit", 100, 1, 1_000),)
+ENDPOINTS = (
+    Endpoint("GET", f"{_BOOK}/statement", "The sums of a book", None, None, StatementOut, statement),
+    Endpoint("GET", f"{_BOOK}/forecasts", "What can be bet on", None, None, list[OpenOut], open_forecasts),
+    Endpoint("POST", f"{_BOOK}/quotes", "What a bet costs you", None, QuoteIn, QuoteOut, quote),
+    Endpoint("POST", f"{_BOOK}/stakes", "Place a bet", ("customer",), StakeIn, ReceiptOut, stake, keyed=True),
+    Endpoint(
+        "GET",
+        f"{_BOOK}/positions",
+        "Your bets",
+        ("customer",),
+        None,
+        list[PositionOut],
+        positions,
+        query=_PAGE,
+    ),
+    Endpoint(
+        "POST",
+        f"{_BOOK}/forecasts",
+        "Publish a forecast",
+        ("publisher",),
+        ForecastIn,
+        ReceiptOut,
+        forecast,
+        keyed=True,
+    ),
+    Endpoint(
+        "POST", f"{_BOOK}/voids", "Call an id off", ("publisher",), VoidIn, ReceiptOut, void, keyed=True
+    ),
+    Endpoint(
+        "POST",
+        f"{_BOOK}/outcomes",
+        "Report an outcome",
+        ("oracle",),
+        OutcomeIn,
+        ReceiptOut,
+        report,
+        keyed=True,
+    ),
+    Endpoint(
+        "GET",
+        f"{_BOOK}/events",
+        "The log",
+        ("auditor",),
+        None,
+        list[EventOut],
+        events,
+        query=(("since", 0, 0, 2**53), *_PAGE),
+    ),
+    Endpoint(
+        "GET",
+        f"{_BOOK}/receipts/{{seq}}",
+        "A receipt again",
+        ("customer", "auditor"),
+        None,
+        ReceiptOut,
+        receipt,
+    ),
+    Endpoint("POST", "/api/receipts/check", "Check a receipt", None, ReceiptOut, CheckOut, check),
+)

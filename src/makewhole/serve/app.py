@@ -1,0 +1,177 @@
+"""The application: routes, keys, limits, live updates, metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+import makewhole as mw
+from makewhole.insured.refusals import Refusal
+from makewhole.serve.api import ENDPOINTS, Endpoint
+from makewhole.serve.openapi import document
+from makewhole.serve.pages import page_routes
+from makewhole.serve.problems import Problem, Stop, answer, problem_of
+from makewhole.serve.service import TICK, Service
+
+_MOST_LISTENERS = 1_000
+# The page takes nothing from elsewhere, and has no code of its own inside.
+_HEADERS = [
+    (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; form-action 'self'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),  # with none at all, forms would say that they come from nowhere
+]
+
+
+# --- what is not about a book -----------------------------------------------------------------------------
+
+
+def _live(service: Service) -> Callable[[Request], Any]:
+    async def live(request: Request) -> Response:
+        """Say which books have changed, twice a second; `Last-Event-ID` is the number of events."""
+        if service.listeners >= _MOST_LISTENERS:
+            raise Stop(503, f"there are {_MOST_LISTENERS} listeners")
+
+        async def lines() -> AsyncIterator[str]:
+            service.listeners += 1
+            try:
+                seen: dict[str, int] = {}
+                yield "retry: 2000\n\n"
+                while not service.stopping.is_set():
+                    for name, head in service.heads.items():
+                        if seen.get(name) != head:
+                            seen[name] = head
+                            data = msgspec.json.encode({"book": name, "head": head}).decode()
+                            yield f"id: {head}\nevent: changed\ndata: {data}\n\n"
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(service.stopping.wait(), TICK)
+            finally:
+                service.listeners -= 1
+
+        return StreamingResponse(
+            lines(), media_type="text/event-stream", headers={"cache-control": "no-store"}
+        )
+
+    return live
+
+
+def _metrics(service: Service) -> Callable[[Request], Any]:
+    async def metrics(request: Request) -> Response:
+        """What a Prometheus server reads; nobody is named."""
+        lines = ["# TYPE makewhole_answers_total counter"]
+        for (path, status), count in sorted(service.answers.items()):
+            lines.append(f'makewhole_answers_total{{path="{path}",status="{status}"}} {count}')
+        lines += ["# TYPE makewhole_listeners gauge", f"makewhole_listeners {service.listeners}"]
+        lines += ["# TYPE makewhole_groups_total counter", f"makewhole_groups_total {service.desk.groups}"]
+        read = service.desk.read
+        told = [(name, await read(name, lambda book: book.statement())) for name in service.heads]
+        for field in ("capital", "lost", "left", "at_risk", "cash", "open", "events", "compensated"):
+            lines.append(f"# TYPE makewhole_book_{field} gauge")
+            lines += [
+                f"makewhole_book_{field}{{book={_quoted(name)}}} {getattr(s, field)}" for name, s in told
+            ]
+        return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
+
+    return metrics
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _ready(service: Service) -> Callable[[Request], Any]:
+    async def ready(request: Request) -> Response:
+        """Whether the ledger answers."""
+        names = await asyncio.to_thread(service.ledger.books)
+        return Response(msgspec.json.encode({"ready": True, "books": names}), media_type="application/json")
+
+    return ready
+
+
+async def _health(request: Request) -> Response:
+    """Whether the process answers."""
+    return Response(b'{"healthy":true}', media_type="application/json")
+
+
+# --- the whole --------------------------------------------------------------------------------------------
+
+
+class _Wrapped:
+    """Adds the headers that every answer has, and counts answers."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app, self._service = app, service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *_HEADERS]
+                route = scope.get("route")
+                where = (getattr(route, "path", "other"), message["status"])
+                self._service.answers[where] = self._service.answers.get(where, 0) + 1
+            await send(message)
+
+        await self._app(scope, receive, sending)
+
+
+async def _problem(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        title = "not found" if error.status_code == 404 else "not this method"
+        return answer(
+            Problem(title, error.status_code, detail=f"there is no {request.method} {request.url.path}")
+        )
+    return answer(problem_of(error))
+
+
+def routes_of(service: Service) -> Iterator[BaseRoute]:
+    """The routes of the API."""
+    by_path: dict[str, list[Endpoint]] = {}
+    for endpoint in ENDPOINTS:
+        by_path.setdefault(endpoint.path, []).append(endpoint)
+    for path, endpoints in by_path.items():
+        for endpoint in endpoints:
+            yield Route(
+                path, service.endpoint(endpoint), methods=[endpoint.method], name=endpoint.handler.__name__
+            )
+    text = msgspec.json.encode(document(mw.__version__))
+
+    async def openapi(request: Request) -> Response:
+        return Response(text, media_type="application/json")
+
+    yield Route("/openapi.json", openapi)
+    yield Route("/health", _health)
+    yield Route("/ready", _ready(service))
+    yield Route("/metrics", _metrics(service))
+    yield Route("/live", _live(service))
+
+
+def make_app(service: Service) -> ASGIApp:
+    """The application for a web server."""
+    kinds = (
+        HTTPException,
+        Stop,
+        Refusal,
+        ValueError,
+        TypeError,
+        LookupError,
+        msgspec.MsgspecError,
+        Exception,
+    )
+    handlers: Any = dict.fromkeys(kinds, _problem)
+    routes = [*routes_of(service), *page_routes(service)]
+    app = Starlette(routes=routes, lifespan=service.running, exception_handlers=handlers)
+    return _Wrapped(app, service)

@@ -1,0 +1,83 @@
+"""The demonstration: real flights, simulated passengers, and one who knows every outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections import deque
+from functools import partial
+from typing import Any
+
+from makewhole.insured.refusals import Refusal
+from makewhole.ledger import Book
+from makewhole.serve.service import Service
+
+BOOK = "united-delays"
+CLAIRVOYANT = "the clairvoyant"
+# A flight lands so many flights after it was offered.
+_OPEN = 25
+_PASSENGERS = 40
+_CAP = 20_000
+
+
+class Demo:
+    """United's flights from New York in 2013, in the order of their schedule, at a pace of so many a second.
+
+    The forecast of a delay is how often flights of that hour to that place were late so far. Passengers
+    insure what a delay costs them, if the price suits them; the clairvoyant knows which will be late.
+    """
+
+    def __init__(self, service: Service, pace: float) -> None:
+        self._service, self._pace = service, pace
+        self._random = random.Random(0)  # noqa: S311 - simulated passengers, not secrets
+        self._late: dict[Any, list[float]] = {}
+        service.ledger.create(BOOK, capital=1_000_000, max_stake=_CAP, unit="cent")
+
+    def _chance(self, *keys: Any) -> float:
+        """How often flights were late: all, those of its hour, of its place; each leans on the last."""
+        chance = 0.2
+        for key in keys:
+            count, late = self._late.setdefault(key, [0.0, 0.0])
+            chance = (late + 20.0 * chance) / (count + 20.0)
+        return chance
+
+    def _learn(self, late: int, *keys: Any) -> None:
+        for key in keys:
+            self._late[key][0] += 1.0
+            self._late[key][1] += late
+
+    async def play(self) -> None:
+        """Sell flight after flight until the year is over."""
+        from makewhole.datasets import load_flights_table
+
+        table = await asyncio.to_thread(load_flights_table)
+        waiting: deque[tuple[str, int, tuple[Any, ...]]] = deque()
+        began = time.monotonic()
+        for number, row in enumerate(table.iter_rows(named=True)):
+            keys = ("all", ("hour", row["hour"]), ("to", row["destination"], row["hour"] // 6))
+            id_ = f"{row['date']} {row['origin']}-{row['destination']} {row['hour']:02d}h no. {number + 1}"
+            await self._do({"do": "forecast", "id": id_, "mu": round(self._chance(*keys), 4)})
+            await self._sell(id_, row["late"])
+            waiting.append((id_, row["late"], keys))
+            if len(waiting) > _OPEN:
+                landed, late, of = waiting.popleft()
+                await self._do({"do": "report", "id": landed, "outcome": late, "by": "the airport"})
+                self._learn(late, *of)
+            await asyncio.sleep(max(0.0, began + (number + 1) / self._pace - time.monotonic()))
+
+    async def _sell(self, id_: str, late: int) -> None:
+        for _ in range(self._random.randint(0, 3)):
+            name = f"passenger {self._random.randrange(_PASSENGERS)}"
+            payout = 100 * self._random.randint(10, 40)
+            quote = await self._service.desk.read(BOOK, partial(Book.quote, id=id_, by=name, payout=payout))
+            if quote.c <= 0.05:  # dearer than that, she leaves it
+                await self._do({"do": "stake", "id": id_, "by": name, "stake": payout, "price": quote.price})
+        if self._random.random() < 0.5:
+            stake = 8_000 if late else -8_000
+            await self._do({"do": "stake", "id": id_, "by": CLAIRVOYANT, "stake": stake})
+
+    async def _do(self, request: dict[str, Any]) -> None:
+        with contextlib.suppress(Refusal):  # she may not have more: that is what the page is to show
+            await self._service.desk.write(BOOK, request)

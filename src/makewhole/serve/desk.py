@@ -1,0 +1,128 @@
+"""The desk: one thread that works on the ledger for many waiting requests, in groups."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
+
+from makewhole.ledger import Book, Ledger
+from makewhole.ledger.book import read_request
+from makewhole.ledger.receipts import Receipt
+from makewhole.ledger.writing import Waiting
+
+_GROUP = 64
+
+
+class _Task(NamedTuple):
+    """Something to do: a request for a book, or a function of a book; and who waits for it."""
+
+    book: str
+    do: Any
+    future: asyncio.Future[Any]
+
+
+class Desk:
+    """Takes requests from the event loop to the ledger's thread.
+
+    What has come in while the last group was stored is stored together. Functions that only read are called
+    between groups: nothing is written then.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger, self._books = ledger, dict[str, Book]()
+        self._queue: SimpleQueue[_Task | None] = SimpleQueue()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=self._work, name="desk", daemon=True)
+        self.groups = 0
+
+    def start(self) -> None:
+        """Begin to work, for the event loop that calls this."""
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish what is there, and end."""
+        self._queue.put(None)
+        self._thread.join()
+
+    async def write(self, book: str, request: dict[str, Any]) -> list[Receipt]:
+        """Do a request, stored when this returns; raises what the ledger refuses."""
+        receipts: list[Receipt] = await self._put(book, request)
+        return receipts
+
+    async def read(self, book: str, function: Callable[[Book], Any]) -> Any:
+        """Return what a function of a book returns."""
+        return await self._put(book, function)
+
+    def _put(self, book: str, do: Any) -> asyncio.Future[Any]:
+        future = asyncio.get_running_loop().create_future()
+        self._queue.put(_Task(book, do, future))
+        return future
+
+    # --- on the thread ------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while True:
+            group, last = [self._queue.get()], False
+            while len(group) < _GROUP:
+                try:
+                    group.append(self._queue.get_nowait())
+                except Empty:
+                    break
+            tasks = []
+            for task in group:
+                last |= task is None
+                if task is not None:
+                    tasks.append(task)
+            done = self._do(tasks)
+            self.groups += 1
+            if self._loop is not None and not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(_deliver, done)
+            if last:
+                return
+
+    def _do(self, tasks: list[_Task]) -> list[tuple[asyncio.Future[Any], Any, Exception | None]]:
+        done: list[tuple[asyncio.Future[Any], Any, Exception | None]] = []
+        waiting: dict[str, list[tuple[_Task, Waiting]]] = {}
+        for name, do, future in tasks:
+            try:
+                if not callable(do):
+                    asked = Waiting(read_request(do))
+                    waiting.setdefault(name, []).append((_Task(name, do, future), asked))
+            except (ValueError, TypeError) as error:
+                done.append((future, None, error))
+        for name, several in waiting.items():
+            try:
+                self._book(name).ask([asked for _, asked in several])
+            except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits must hear of it
+                done += [(task.future, None, error) for task, asked in several if not asked.done]
+            for task, asked in several:
+                if asked.done:
+                    refused = asked.error if isinstance(asked.error, Exception) else None
+                    done.append((task.future, asked.receipts, refused))
+        for name, do, future in tasks:
+            if callable(do):
+                try:
+                    done.append((future, do(self._book(name)), None))
+                except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits must hear of it
+                    done.append((future, None, error))
+        return done
+
+    def _book(self, name: str) -> Book:
+        if name not in self._books:
+            self._books[name] = self._ledger.book(name)
+        return self._books[name]
+
+
+def _deliver(done: list[tuple[asyncio.Future[Any], Any, Exception | None]]) -> None:
+    """Wake everybody who waits; somebody may have gone away by now."""
+    for future, result, error in done:
+        if future.cancelled():
+            continue
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)

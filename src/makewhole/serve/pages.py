@@ -1,0 +1,303 @@
+"""The pages: they work without any script; with it, what changes is shown as it changes."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import jinja2
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from makewhole.insured.refusals import Refusal
+from makewhole.ledger import Book, Receipt
+from makewhole.ledger.events import Event
+from makewhole.serve.access import Access
+from makewhole.serve.api import ENDPOINTS, STRANGER
+from makewhole.serve.problems import Stop, problem_of
+from makewhole.serve.service import COOKIE, Service, read_body, same_site
+
+_HERE = Path(__file__).parent
+
+
+def _time(at: float) -> str:
+    return f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _money(units: float) -> str:
+    return f"{units:,.0f}".replace(",", "\u202f")
+
+
+class Pages:
+    """Renders the pages of a service."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        loader = jinja2.FileSystemLoader(_HERE / "templates")
+        self._templates = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+        self._templates.filters |= {"time": _time, "money": _money, "percent": lambda p: f"{100 * p:.1f} %"}
+
+    def routes(self) -> Iterator[BaseRoute]:
+        """All pages."""
+        book = "/books/{book}"
+        for path, function, methods in (
+            ("/", self._home, ["GET"]),
+            (book, self._statement, ["GET"]),
+            (f"{book}/charts.json", self._charts, ["GET"]),
+            (f"{book}/open", self._open, ["GET"]),
+            (f"{book}/about/{{id:path}}", self._subject, ["GET", "POST"]),
+            (f"{book}/buy/{{id:path}}", self._buy, ["POST"]),
+            (f"{book}/mine", self._mine, ["GET"]),
+            (f"{book}/desk", self._desk, ["GET"]),
+            ("/check", self._check, ["GET", "POST"]),
+            ("/sign-in", self._sign_in, ["GET", "POST"]),
+            ("/sign-out", self._sign_out, ["POST"]),
+            ("/docs", self._docs, ["GET"]),
+        ):
+            yield Route(path, self._guarded(function), methods=methods)
+        yield Mount("/static", StaticFiles(directory=_HERE / "static"))
+
+    def _guarded(self, function: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Any]:
+        async def respond(request: Request) -> Response:
+            try:
+                return await function(request)
+            except HTTPException:
+                raise
+            except Exception as error:
+                problem = problem_of(error)
+                if problem.status == 500:
+                    raise
+                return self._page(request, "problem.html", status=problem.status, problem=problem)
+
+        return respond
+
+    def _page(self, request: Request, name: str, *, status: int = 200, **known: Any) -> Response:
+        access = None
+        with contextlib.suppress(Stop):
+            access = self._service.access(request)
+        known = {"book": request.path_params.get("book"), "access": access, "path": request.url.path} | known
+        text = self._templates.get_template(name).render(**known)
+        return HTMLResponse(text, status, headers={"cache-control": "no-store"})
+
+    def _who(self, request: Request, *roles: str) -> Access:
+        access = self._service.access(request)
+        if access is None:
+            raise Stop(401, "sign in with your key first")
+        if access.role not in roles:
+            raise Stop(403, f"this page is for the role {' or '.join(roles)}; yours is {access.role}")
+        return access
+
+    async def _read(self, request: Request, function: Callable[[Book], Any]) -> Any:
+        return await self._service.desk.read(request.path_params["book"], function)
+
+    # --- for everybody ------------------------------------------------------------------------------------
+
+    async def _home(self, request: Request) -> Response:
+        names = list(self._service.heads)
+        if len(names) == 1:
+            return RedirectResponse(f"/books/{names[0]}", 303)
+        return self._page(request, "home.html", books=names)
+
+    async def _statement(self, request: Request) -> Response:
+        def read(book: Book) -> Any:
+            return book.statement(), book.inner_statement()
+
+        told, inner = await self._read(request, read)
+        past = self._service.history(request.path_params["book"])
+        return self._page(request, "statement.html", told=told, inner=inner, past=past)
+
+    async def _charts(self, request: Request) -> Response:
+        await self._read(request, lambda book: None)  # a 404 where there is no such book
+        charts = self._service.history(request.path_params["book"]).charts()
+        return Response(msgspec.json.encode(charts), media_type="application/json")
+
+    async def _open(self, request: Request) -> Response:
+        found = await self._read(request, lambda book: book.open_forecasts())
+        words = request.query_params.get("search", "")[:200]
+        order = request.query_params.get("sort", "closes")
+        found = [one for one in found if words.lower() in one.id.lower()]
+        keys: dict[str, Callable[[Any], Any]] = {
+            "closes": lambda one: (one.closes is None, one.closes or 0),
+            "chance": lambda one: -one.mu,
+            "name": lambda one: one.id,
+        }
+        found.sort(key=keys.get(order, keys["closes"]))
+        now = time.time_ns() // 1_000
+        return self._page(
+            request, "open.html", found=found[:500], count=len(found), search=words, sort=order, now=now
+        )
+
+    async def _subject(self, request: Request) -> Response:
+        id_ = request.path_params["id"]
+        access = self._service.access(request)
+        name = access.name if access is not None and access.role == "customer" else STRANGER
+        now = time.time_ns() // 1_000
+
+        def read(book: Book) -> Any:
+            return book.open_forecast(id_), _timeline(book.about(id_)[-200:]), book.statement().unit
+
+        said, timeline, unit = await self._read(request, read)
+        known: dict[str, Any] = {"id": id_, "said": said, "timeline": timeline, "now": now, "quote": None}
+        known["unit"] = unit
+        known |= {"form": {"payout": "", "actions": ""}, "error": None, "uninsured": None}
+        if request.method == "POST":
+            form = await self._form(request)
+            known["form"] |= form
+            try:
+                asked = _read_quote(form)
+                quote = await self._read(request, lambda book: book.quote(id_, by=name, **asked))
+                known |= {"quote": quote, "token": secrets.token_urlsafe(16)}
+                if "losses" in asked:
+                    known["uninsured"] = asked["losses"]
+            except (Refusal, ValueError, TypeError) as error:
+                known["error"] = str(error)
+        return self._page(request, "subject.html", **known)
+
+    async def _check(self, request: Request) -> Response:
+        known: dict[str, Any] = {"text": "", "result": None}
+        if request.method == "POST":
+            text = (await self._form(request)).get("receipt", "")
+            known = {"text": text, "result": await self._checked(text)}
+        return self._page(request, "check.html", **known)
+
+    async def _checked(self, text: str) -> tuple[bool, str]:
+        try:
+            given = Receipt.from_json(text)
+        except ValueError as error:
+            return False, str(error)
+
+        def there(book: Book) -> bool:
+            hashes = [book.receipt(number).event.hash for number in (given.seq, given.head[0])]
+            return hashes == [given.event.hash, given.head[1]]
+
+        try:
+            kept = await self._service.desk.read(given.event.book, there)
+        except (LookupError, Refusal):
+            kept = False
+        if not kept:
+            return False, "It is genuine, but the log does not have this event: the log was changed or cut."
+        return True, f"It is genuine, and event {given.seq} of book {given.event.book} says just that."
+
+    async def _docs(self, request: Request) -> Response:
+        return self._page(request, "docs.html", endpoints=ENDPOINTS)
+
+    # --- for those with a key -----------------------------------------------------------------------------
+
+    async def _form(self, request: Request) -> dict[str, str]:
+        if not same_site(request):
+            raise Stop(403, "a page of another site cannot ask for this")
+        text = (await read_body(request)).decode(errors="replace")
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=100))
+
+    async def _buy(self, request: Request) -> Response:
+        access = self._who(request, "customer")
+        form = await self._form(request)
+        id_, book = request.path_params["id"], request.path_params["book"]
+        try:
+            stake, price = int(form["stake"]), int(form["price"])
+        except (KeyError, ValueError):
+            raise Stop(422, "the form was not filled in") from None
+        key = f"{access.id} page {form.get('token', '')[:100]}"
+        asked = {"do": "stake", "id": id_, "by": access.name, "stake": stake, "price": price, "key": key}
+        (receipt,) = await self._service.desk.write(book, asked)
+        return self._page(request, "receipt.html", receipt=receipt, text=receipt.to_json(), body=receipt.body)
+
+    async def _mine(self, request: Request) -> Response:
+        access = self._who(request, "customer")
+
+        def read(book: Book) -> Any:
+            return book.positions(access.name), book.account(access.name), book.statement().unit
+
+        found, account, unit = await self._read(request, read)
+        return self._page(request, "mine.html", found=found, account=account, unit=unit)
+
+    async def _desk(self, request: Request) -> Response:
+        self._who(request, "publisher")
+
+        def read(book: Book) -> Any:
+            return book.statement(), book.inner_statement(), book.open_forecasts()
+
+        told, inner, found = await self._read(request, read)
+        past = self._service.history(request.path_params["book"])
+        most = sorted(past.taken.items(), key=lambda item: -item[1])[:20]
+        found.sort(key=lambda one: one.left)
+        return self._page(
+            request, "desk.html", told=told, inner=inner, found=found[:50], most=most, past=past
+        )
+
+    async def _sign_in(self, request: Request) -> Response:
+        if request.method == "GET":
+            return self._page(request, "sign-in.html", wrong=False)
+        text = (await self._form(request)).get("key", "").strip()
+        access = self._service.keys.find(text)
+        if access is None:
+            return self._page(request, "sign-in.html", status=401, wrong=True)
+        answer = RedirectResponse("/", 303)
+        secure = request.url.scheme == "https"
+        answer.set_cookie(COOKIE, text, httponly=True, samesite="strict", secure=secure, path="/")
+        return answer
+
+    async def _sign_out(self, request: Request) -> Response:
+        await self._form(request)
+        answer = RedirectResponse("/", 303)
+        answer.delete_cookie(COOKIE, path="/")
+        return answer
+
+
+def _timeline(events: list[Event]) -> list[tuple[int, str]]:
+    """What happened to an id, in words; nobody is named."""
+    told = []
+    for event in events:
+        body = event.data()
+        if event.kind == "forecast":
+            mu, c = body["published"]
+            words = f"forecast {body['version']}: {100 * mu:.1f} %, price {100 * c:.1f} %"
+        elif event.kind == "staked":
+            words = f"somebody paid {_money(body['price'])} for {_money(abs(body['stake']))}"
+            words += " if it happens" if body["stake"] > 0 else " if it does not"
+        elif event.kind == "reported":
+            words = f"reported: it {'happened' if body['outcome'] else 'did not happen'}"
+        elif event.kind == "settled":
+            words = f"settled: {_money(body['payouts'])} paid for {_money(body['premiums'])} of premiums"
+        elif event.kind == "voided":
+            words = f"called off: {_money(body['refunds'])} returned"
+        else:
+            words = f"compensated outside the certificate: {_money(body['amount'])}"
+        told.append((event.at, words))
+    return told
+
+
+def _read_quote(form: dict[str, str]) -> dict[str, Any]:
+    """What the slip asks: a payout, or lines such as "fly: 0, 9000"."""
+    if form.get("payout", "").strip():
+        text = form["payout"].replace(" ", "").replace(",", "").replace("\u202f", "")
+        if not text.isdigit():
+            raise ValueError(f"the payout must be a whole number of units; got {form['payout']!r}")
+        return {"payout": int(text)}
+    losses = {}
+    for line in form.get("actions", "").splitlines():
+        if line.strip():
+            name, _, numbers = line.partition(":")
+            try:
+                if_0, if_1 = (int(part) for part in numbers.replace(" ", "").split(","))
+            except ValueError:
+                raise ValueError(f"a line must look like 'fly: 0, 9000'; got {line!r}") from None
+            losses[name.strip()] = (if_0, if_1)
+    if not losses:
+        raise ValueError("say what you want to be paid, or what each of your choices would cost you")
+    return {"losses": losses}
+
+
+def page_routes(service: Service) -> Iterator[BaseRoute]:
+    """The routes of the pages."""
+    return Pages(service).routes()

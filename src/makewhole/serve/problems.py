@@ -1,0 +1,81 @@
+"""Errors as problem+json (RFC 9457): which rule was broken, what the limit is, and nothing of the inside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from makewhole.insured.refusals import PriceRefused, Refusal, StakeRefused
+from makewhole.ledger import refusals
+
+# The status of each kind of refusal; the first that fits.
+_STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (refusals.UnknownSubject, 404),
+    (refusals.UnknownBook, 404),
+    (LookupError, 404),
+    (refusals.LedgerUnavailable, 503),
+    (PriceRefused, 409),
+    (StakeRefused, 409),
+    (Refusal, 409),
+    (msgspec.ValidationError, 422),
+    (msgspec.DecodeError, 400),
+    (ValueError, 422),
+    (TypeError, 422),
+)
+
+_TITLES = {
+    400: "not valid JSON",
+    401: "a key is needed",
+    403: "this key is not for that",
+    404: "not found",
+    405: "not this method",
+    409: "refused",
+    413: "too large",
+    422: "not valid",
+    429: "too many requests",
+    500: "an error of ours",
+    503: "not available now",
+}
+
+
+class Problem(msgspec.Struct, omit_defaults=True):
+    """What went wrong: `type` is the rule, `detail` says it in words, `limit` is what would be accepted."""
+
+    title: str
+    status: int
+    type: str = "about:blank"
+    detail: str = ""
+    limit: float | list[float] | None = None
+
+
+class Stop(Exception):  # noqa: N818 - it ends a request, as it should
+    """Answer with a problem."""
+
+    def __init__(self, status: int, detail: str = "", kind: str = "about:blank", limit: Any = None) -> None:
+        super().__init__(detail)
+        self.problem = Problem(_TITLES[status], status, kind, detail, limit)
+
+
+def answer(problem: Problem) -> Response:
+    """The problem as a response."""
+    headers = {"www-authenticate": "Bearer"} if problem.status == 401 else {}
+    if problem.status in (429, 503):
+        headers["retry-after"] = "1"
+    body = msgspec.json.encode(problem)
+    return Response(body, problem.status, headers, media_type="application/problem+json")
+
+
+def problem_of(error: Exception) -> Problem:
+    """The problem that an error stands for; anything unforeseen says nothing about itself."""
+    if isinstance(error, Stop):
+        return error.problem
+    for kind, status in _STATUS:
+        if isinstance(error, kind):
+            limit = getattr(error, "limit", None)
+            if isinstance(limit, tuple):
+                limit = list(limit)
+            name = f"urn:makewhole:{type(error).__name__}"
+            return Problem(_TITLES[status], status, name, str(error), limit)
+    return Problem(_TITLES[500], 500)

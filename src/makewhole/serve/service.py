@@ -1,0 +1,168 @@
+"""The service: a ledger, the keys to it, limits, and what every request has to do with."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from makewhole.ledger import Ledger
+from makewhole.ledger.store import Store
+from makewhole.serve.access import Access, Keys
+from makewhole.serve.api import Asked, Endpoint
+from makewhole.serve.desk import Desk
+from makewhole.serve.history import History
+from makewhole.serve.problems import Stop
+
+COOKIE = "makewhole_key"
+MOST_BYTES = 65_536
+# Live updates go out this often, however much happens in between.
+TICK = 0.5
+
+
+class Limits:
+    """So many requests a second for each key, or without one for each address, and as many again at once."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate, self._left = rate, dict[str, tuple[float, float]]()
+
+    def allow(self, who: str) -> bool:
+        """Whether somebody may ask now."""
+        if not self._rate:
+            return True
+        now = time.monotonic()
+        if len(self._left) > 100_000:
+            self._left.clear()
+        left, last = self._left.get(who, (self._rate, now))
+        left = min(self._rate, left + (now - last) * self._rate) - 1.0
+        self._left[who] = (max(left, -1.0), now)
+        return left >= 0.0
+
+
+class Service:
+    """A ledger, served: what every request has to do with."""
+
+    def __init__(
+        self, ledger: Ledger, past: Store | None = None, *, rate: float = 50.0, settles: bool = True
+    ) -> None:
+        self.ledger, self.desk = ledger, Desk(ledger)
+        self._past, self._histories = past or ledger.store, dict[str, History]()
+        self.keys, self.limits = Keys(ledger.store), Limits(rate)
+        self.settles = settles
+        self.answers: dict[tuple[str, int], int] = {}
+        self.listeners = 0
+        self.stopping, self.started = asyncio.Event(), False
+        self.heads: dict[str, int] = {}
+
+    @contextlib.asynccontextmanager
+    async def running(self, _: Any = None) -> AsyncIterator[None]:
+        """Work while the application runs."""
+        self.keys.refresh()
+        self.desk.start()
+        self.stopping = asyncio.Event()
+        tick = asyncio.create_task(self._tick())
+        self.started = True
+        try:
+            yield
+        finally:
+            self.stopping.set()
+            await tick
+            self.desk.stop()
+
+    async def _tick(self) -> None:
+        """Twice a second: settle what is final, see what others have written, and who may do what."""
+        while not self.stopping.is_set():
+            wait = TICK
+            with contextlib.suppress(Exception):  # the database may be away; the next tick tries again
+                await asyncio.to_thread(self.keys.refresh)
+                for name in await asyncio.to_thread(self.ledger.books):
+                    if self.settles and await self.desk.read(name, lambda book: book.due_ids()):
+                        await self.desk.write(name, {"do": "settle"})
+                    self.heads[name] = await self.desk.read(name, lambda book: book.head()[0])
+                    if await asyncio.to_thread(self.history(name).follow, self._past):
+                        wait = 0.0
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.stopping.wait(), wait)
+
+    def history(self, book: str) -> History:
+        """The past of a book, as far as it was read."""
+        return self._histories.setdefault(book, History(book))
+
+    # --- one request --------------------------------------------------------------------------------------
+
+    def access(self, request: Request) -> Access | None:
+        """Who asks: by the key in the header, or in the page's cookie; a Stop if it is worth nothing."""
+        given = request.headers.get("authorization")
+        if given is not None:
+            scheme, _, text = given.partition(" ")
+            access = self.keys.find(text.strip()) if scheme.lower() == "bearer" else None
+            if access is None:
+                raise Stop(401, "the key is unknown or was revoked")
+            return access
+        cookie = request.cookies.get(COOKIE)
+        if cookie is None:
+            return None
+        if request.method not in ("GET", "HEAD") and not same_site(request):
+            raise Stop(403, "a page of another site cannot ask for this")
+        return self.keys.find(cookie)
+
+    def endpoint(self, endpoint: Endpoint) -> Callable[[Request], Any]:
+        """The function that answers requests to a route."""
+        decoder = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body)
+        encode = msgspec.json.Encoder().encode
+
+        async def respond(request: Request) -> Response:
+            access = self.access(request)
+            client = request.client.host if request.client is not None else ""
+            if not self.limits.allow(client if access is None else access.id):
+                raise Stop(429, "too many requests")
+            if endpoint.roles is not None:
+                if access is None:
+                    raise Stop(401, f"a key is needed, for the role {' or '.join(endpoint.roles)}")
+                if access.role not in endpoint.roles:
+                    raise Stop(
+                        403, f"this is for the role {' or '.join(endpoint.roles)}; yours is {access.role}"
+                    )
+            body = None if decoder is None else decoder.decode(await read_body(request))
+            key = request.headers.get("idempotency-key") if endpoint.keyed else None
+            # A key is its owner's: two customers who choose the same do not meet.
+            key = None if key is None or access is None else f"{access.id} {key}"
+            query = {name: _number(request, name, *rest) for name, *rest in endpoint.query}
+            book = request.path_params.get("book", "")
+            asked = Asked(self.desk, access, book, body, key, dict(request.path_params), query)
+            return Response(encode(await endpoint.handler(asked)), media_type="application/json")
+
+        return respond
+
+
+def same_site(request: Request) -> bool:
+    """Whether a page of this server asks, and not one of another site in the same browser."""
+    origin = request.headers.get("origin")
+    return origin is not None and urlsplit(origin).netloc == request.headers.get("host")
+
+
+async def read_body(request: Request) -> bytes:
+    """The body, up to a limit."""
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > MOST_BYTES:
+            raise Stop(413, f"the body must have at most {MOST_BYTES:,} bytes", limit=MOST_BYTES)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _number(request: Request, name: str, default: int, least: int, most: int) -> int:
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit()) or len(text) > 16 or not least <= int(text) <= most:
+        raise Stop(422, f"{name} must be a whole number from {least} to {most}; got {text[:40]!r}")
+    return int(text)
