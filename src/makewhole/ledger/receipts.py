@@ -75,6 +75,13 @@ class Signer:
         return signature.hex()
 
 
+def _is(value: Any, kind: type) -> Any:
+    """A value of just this type: "3" would be hashed like 3, but no event has it."""
+    if type(value) is not kind:
+        raise TypeError(f"{value!r} is not {kind.__name__}")
+    return value
+
+
 def _sync_folder(folder: Path) -> None:
     """Make the names in a folder last; Windows does so by itself, and has no way to ask."""
     if os.name == "posix":
@@ -168,16 +175,18 @@ class Receipt:
         """The receipt for which `to_json` returned this; a ValueError for anything else."""
         try:
             read = json.loads(text)
-            if read["receipt"] != 1:
-                raise ValueError(f"version {read['receipt']}")
-            parts = [read[name] for name in ("book", "seq", "at", "kind", "about", "body")]
-            event = Event._make([*parts, bytes.fromhex(read["hash"])])
-            head = (int(read["head"][0]), bytes.fromhex(read["head"][1]))
-            known = (str(read["key"]), str(read["signature"]))
-            made = cls(event, bytes.fromhex(read["previous"]), head, known=known)
-            made.check()
-        except (KeyError, TypeError, AttributeError, IndexError) as error:
+            if _is(read["receipt"], int) != 1:
+                raise ValueError(f"its version is {read['receipt']}")
+            book, kind, body = (_is(read[name], str) for name in ("book", "kind", "body"))
+            seq, at, head = (_is(number, int) for number in (read["seq"], read["at"], read["head"][0]))
+            about = None if read["about"] is None else _is(read["about"], str)
+            previous, found, key, signature = (
+                bytes.fromhex(read[name]) for name in ("previous", "hash", "key", "signature")
+            )
+            event = Event(book, seq, at, kind, about, body, found)
+            known = (key.hex(), signature.hex())
+            made = cls(event, previous, (head, bytes.fromhex(read["head"][1])), known=known)
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError, RecursionError) as error:
             raise ValueError(f"this is not a receipt: {error!r}") from None
-        except json.JSONDecodeError as error:
-            raise ValueError(f"this is not a receipt: {error}") from None
+        made.check()
         return made
