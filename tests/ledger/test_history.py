@@ -30,7 +30,7 @@ def book(where: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> list[Re
         receipts += made.settle(key="all")
         receipts.append(made.deposit(5))
         ledger.verify(receipts)
-        assert where.run("SELECT seq FROM snapshots") == [(12,)] or where.run("SELECT seq FROM snapshots")
+        assert where.run("SELECT seq FROM snapshots")
     return receipts
 
 
@@ -45,11 +45,11 @@ def finds(place: Place, *receipts: Receipt) -> LogDamaged | None:
 
 
 def log(place: Place) -> list[list[Any]]:
-    return [list(row) for row in place.run(f"SELECT {COLUMNS} FROM events ORDER BY seq")]
+    return [list(row) for row in place.run(f"SELECT {COLUMNS} FROM events ORDER BY seq")]  # noqa: S608 - our own names
 
 
 def rewrite(place: Place, rows: list[list[Any]], *, consistent: bool) -> None:
-    """Put another log in place; its owner can also number and chain it anew, and drop what tells of the old."""
+    """Put another log in place; its owner can also number and chain it anew, and drop what tells of it."""
     place.run("DELETE FROM events")
     previous = ORIGIN
     for number, row in enumerate(rows, 1):
@@ -69,6 +69,10 @@ def rewrite(place: Place, rows: list[list[Any]], *, consistent: bool) -> None:
 def with_body(row: list[Any], **changes: Any) -> list[Any]:
     body = json.dumps(json.loads(row[4]) | changes, separators=(",", ":"), sort_keys=True)
     return [*row[:4], body, row[5]]
+
+
+def numbered(rows: list[list[Any]]) -> list[list[Any]]:
+    return [[seq, *row[1:]] for seq, row in enumerate(rows, 1)]
 
 
 def change_a_body(rows: list[list[Any]]) -> list[list[Any]]:
@@ -96,11 +100,11 @@ def drop_the_first(rows: list[list[Any]]) -> list[list[Any]]:
 
 
 def insert_one(rows: list[list[Any]]) -> list[list[Any]]:
-    return [*rows[:3], with_body(rows[2], by="eve"), *rows[3:]]
+    return numbered([*rows[:3], with_body(rows[2], by="eve"), *rows[3:]])
 
 
 def swap_two(rows: list[list[Any]]) -> list[list[Any]]:
-    return [*rows[:2], rows[3], rows[2], *rows[4:]]
+    return numbered([*rows[:2], rows[3], rows[2], *rows[4:]])
 
 
 def cut_the_tail(rows: list[list[Any]]) -> list[list[Any]]:
@@ -185,7 +189,7 @@ def test_another_key_that_signs_again_is_found(where: Place, book: list[Receipt]
     "sql",
     [
         "UPDATE snapshots SET body = replace(body, '\"capital\":10000', '\"capital\":10001')",
-        "UPDATE snapshots SET body = replace(body, '\"unit\":\"cent\"', '\"unit\":\"euro\"')",
+        'UPDATE snapshots SET body = replace(body, \'"unit":"cent"\', \'"unit":"euro"\')',
         "UPDATE snapshots SET body = '{}'",
         "UPDATE snapshots SET body = 'no'",
         "UPDATE snapshots SET seq = seq + 1",
@@ -274,7 +278,9 @@ def test_a_receipt_with_another_kind_of_value_is_refused(file: Place, changes: d
         Receipt.from_json(json.dumps(document | changes))
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "null", "5", "[" * 10**5, '{"receipt": 1}', "\ud800", '"a"'])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "null", "5", "[" * 10**5, '{"receipt": 1}', "\ud800", '"a"']
+)
 def test_what_is_not_a_receipt_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="receipt"):
         Receipt.from_json(text)
