@@ -155,6 +155,17 @@ def test_a_log_that_its_owner_has_chained_anew_is_found_with_one_receipt(
             assert found is not None, f"not found by the receipt for event {receipt.seq}"
 
 
+@pytest.mark.parametrize(
+    "change", [change_a_price, turn_time_back, drop_one, drop_the_first, insert_one, other_id]
+)
+def test_a_log_that_breaks_the_rules_is_found_without_a_receipt(
+    where: Place, book: list[Receipt], change: Change
+) -> None:
+    """However it is chained: a price that is not due, time that falls, sums that do not add up."""
+    rewrite(where, change(log(where)), consistent=True)
+    assert finds(where) is not None
+
+
 def test_a_consistent_rewriting_passes_without_a_receipt_and_so_receipts_are_needed(
     where: Place, book: list[Receipt]
 ) -> None:
