@@ -102,6 +102,33 @@ def stake_rows() -> list[Row]:
     ]
 
 
+def rounds(classes: int | None) -> Callable[[], None]:
+    """Forecast + stake + settle, one at a time: of a binary event, or of so many classes in exact mode."""
+    draw, shape = np.random.default_rng(0), () if classes is None else (classes,)
+    mus = draw.uniform(size=STAKES) if classes is None else draw.dirichlet([2.0] * classes, STAKES)
+    stakes = draw.uniform(-0.5, 0.5, (STAKES, *shape)).tolist()
+    given = list(zip(mus.tolist(), stakes, draw.integers(0, classes or 2, STAKES).tolist(), strict=True))
+
+    def run() -> None:
+        f = mw.InsuredForecaster(max_stake=1.0, classes=classes)
+        for mu, stake, outcome in given:
+            q = f.forecast(mu=mu)
+            f.stake(q, stake)
+            f.settle(q, outcome)
+
+    return run
+
+
+def class_rows() -> list[Row]:
+    """Rounds with classes, for each class, against binary rounds."""
+    binary, three, ten = (s * 1e6 / STAKES for s in side_by_side(rounds(None), rounds(3), rounds(10)))
+    what = "forecast + stake + settle, {} classes: a class"
+    return [
+        Row(what.format(3), three / 3, "the same, a binary event", binary, "µs/round", 1.2),
+        Row(what.format(10), ten / 10, "the same, a binary event", binary, "µs/round", 0.5),
+    ]
+
+
 def rows() -> list[Row]:
     """Each against a river step; the insured model against its own."""
     micro, peer = 1e6 / STEPS, "river LogisticRegression"
@@ -115,4 +142,5 @@ def rows() -> list[Row]:
         Row(told, asked * 1e4, peer, step * micro, "µs/call", 11.6),  # 50 µs
         Row(name, insured * per_row, "the pipeline's own step", own * per_row, "µs/step", 2.5),
         *stake_rows(),
+        *class_rows(),
     ]

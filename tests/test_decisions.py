@@ -161,6 +161,84 @@ def test_a_larger_cap_is_never_worse(problem: tuple[mw.Forecast, Any], cap: floa
         assert none.loss <= large.loss + 1e-9
 
 
+@st.composite
+def one_price_problems(draw: st.DrawFn) -> tuple[Any, float, Any]:
+    """Probabilities, one c for all classes, of any sign, and the losses of an action."""
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    k = draw(st.integers(2, 5))
+    losses = rng.integers(-3, 4, k) if draw(st.booleans()) else rng.normal(size=k)
+    return rng.dirichlet(np.ones(k)), draw(st.floats(-0.5, 0.5)), losses.astype(float)
+
+
+@given(one_price_problems())
+def test_at_one_price_of_any_sign_the_losses_less_their_median_make_the_total_certain(problem: Any) -> None:
+    """Σ μ_k·l_k + c·Σ|l_k − m|, whichever class happens, in the books that take the bet."""
+    mu, c, losses = problem
+    k = len(mu)
+    f = mw.InsuredForecaster(None, mw.NoCorrection(), max_stake=9.0, classes=k, c_range=(-0.5, 0.5))
+    q = f.forecast(mu=mu, c_hat=c)
+    assert q == mw.Forecast(mu, np.full(k, c), 0, classes=k, one_price=True)
+    f.stake(q, mw.multiclass.centred(losses))
+    spread = min(np.abs(losses - m).sum() for m in losses)
+    totals = [losses[y] - f.plan_settle(q, y).payments[0] for y in range(k)]
+    assert totals == pytest.approx([mu @ losses + c * spread] * k, abs=1e-12)
+    plan = mw.insure(q, {"go": losses})
+    assert plan.loss <= totals[0] + 1e-12
+    if c <= 0:
+        assert plan.loss == pytest.approx(totals[0], abs=1e-12)
+        assert plan.spread == 0.0
+    else:  # nothing is better: a bet less its median costs least
+        least = least_worst_case(losses, mw.Forecast(mu, c, classes=k), None)
+        assert plan.loss == pytest.approx(least, abs=1e-7)
+
+
+@given(one_price_problems(), st.floats(0.05, 2))
+def test_at_one_price_a_plan_within_the_cap_is_what_the_books_pay(problem: Any, cap: float) -> None:
+    mu, c, losses = problem
+    k = len(mu)
+    f = mw.InsuredForecaster(None, mw.NoCorrection(), max_stake=cap, classes=k, c_range=(-0.5, 0.5))
+    q = f.forecast(mu=mu, c_hat=c)
+    plan = mw.insure(q, [losses, np.zeros(k)], max_stake=cap)
+    f.stake(q, plan.stake)
+    taken = losses if plan.action == 0 else np.zeros(k)
+    totals = np.array([taken[y] - f.plan_settle(q, y).payments[0] for y in range(k)])
+    assert totals.max() == pytest.approx(plan.loss, abs=1e-12)
+    assert np.ptp(totals) == pytest.approx(plan.spread, abs=1e-12)
+
+
+def test_many_forecasts_at_one_price_are_planned_as_one_by_one() -> None:
+    draw = np.random.default_rng(3)
+    mu, c, table = draw.dirichlet(np.ones(3), 30), draw.uniform(-0.1, 0.3, 30), draw.normal(size=(30, 2, 3))
+    many = mw.insure(mw.Forecast(mu, np.repeat(c[:, None], 3, axis=1), classes=3, one_price=True), table)
+    for i in range(30):
+        one = mw.insure(mw.Forecast(mu[i], c[i], classes=3, one_price=True), table[i])
+        assert many.loss[i] == one.loss
+        assert many.stake[i].tolist() == one.stake.tolist()
+
+
+@pytest.mark.parametrize(
+    ("given_", "message"),
+    [
+        ({"c": [-0.1, 0.1, 0.1]}, "c must be the same for all classes where one of them is negative"),
+        ({"c": [0.1, 0.2, 0.1], "one_price": True}, "c must be the same for all classes"),
+        (
+            {"c": -0.1, "one_sided": True},
+            "c must not be negative for classes, one-sided or clipped; got -0.1",
+        ),
+        (
+            {"c": 0.1, "one_sided": True, "one_price": True},
+            "one_price must be False for a one-sided or clipped",
+        ),
+        ({"c": -0.1, "simplex": False}, "c must not be negative for classes, one-sided or clipped; got -0.1"),
+    ],
+)
+def test_a_negative_c_is_taken_for_classes_where_all_have_the_same(given_: Any, message: str) -> None:
+    assert mw.Forecast([0.2, 0.3, 0.5], -0.1, classes=3).one_price
+    assert not mw.Forecast([0.2, 0.3, 0.5], 0.1, classes=3).one_price
+    with pytest.raises(ValueError, match=message):
+        mw.Forecast([0.2, 0.3, 0.5], classes=3, **given_)
+
+
 def test_a_class_whose_c_exceeds_its_probability_is_not_bet_against() -> None:
     """To stake −b on it costs b·(c − μ), whatever happens: the hedge (−4, 0, 4) loses 3.2 for certain."""
     forecast = mw.Forecast(np.full(3, 1 / 3), 0.4, classes=3)

@@ -44,7 +44,8 @@ def test_protocol_3_the_insured_agents_loss_is_certain_in_every_class() -> None:
         decision = agent.act(q)
         (paid,) = f.settle(q, nature.outcome(), stake=decision.stake)
         if np.any(decision.stake):
-            high = mw.multiclass.loss_bounds(decision.losses, q.mu, q.c).high
+            apart = np.abs(mw.multiclass.centred(decision.losses)).sum()
+            high = q.mu @ decision.losses + q.c[0] * apart
             assert decision.losses[nature.outcome()] - paid == pytest.approx(high, abs=1e-12)
 
 

@@ -52,6 +52,24 @@ def numbers(name: str, value: Any) -> Floats:
     return array
 
 
+_FLOATS = np.dtype(np.float64)
+
+
+def plain_row(value: Any, count: int) -> list[float] | tuple[float, ...] | None:
+    """Return so many numbers if they are floats in a list, a tuple or an array; None for all else.
+
+    They are not checked any further: they may be infinite, or NaN.
+    """
+    kind = type(value)
+    if kind is np.ndarray:
+        row: list[float] = value.tolist() if value.ndim == 1 and value.dtype is _FLOATS else []
+        return row if len(row) == count else None
+    if (kind is list or kind is tuple) and len(value) == count and set(map(type, value)) == {float}:
+        numbers_: list[float] | tuple[float, ...] = value
+        return numbers_
+    return None
+
+
 def _all_real(values: NDArray[Any]) -> bool:
     """Whether all values convert to float: fractions, decimals, big integers do; None and text do not."""
     return all(hasattr(v, "__float__") for v in values.ravel())

@@ -8,6 +8,7 @@ table with the events on the axes in front.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -36,7 +37,8 @@ class Forecast:
         The probability that y = 1. An array holds the probabilities of many events. With `classes`, the last
         axis is the class.
     c
-        The half-width: the price of a bet per unit staked. It may be negative, except with `classes`.
+        The half-width: the price of a bet per unit staked. It may be negative; with `classes` only if it is
+        the same for all of them.
     id
         The name or number of the forecast in an `InsuredForecaster`.
     classes
@@ -45,6 +47,9 @@ class Forecast:
         Whether only stakes of at least 0 are accepted, as when the event is never good news.
     simplex
         With `classes`: whether `mu` must sum to one. A clipped or one-sided forecast need not.
+    one_price
+        With `classes`: whether c is the same for all of them, and every stake is paid less its median over
+        the classes (`multiclass.centred`), as in an exact `InsuredForecaster`. A negative c implies it.
 
     Raises
     ------
@@ -67,6 +72,7 @@ class Forecast:
     classes: int | None = None
     one_sided: bool = False
     simplex: bool = True
+    one_price: bool = False
 
     def __post_init__(self) -> None:
         scalars = type(self.mu) is float and type(self.c) is float and self.classes is None
@@ -80,19 +86,32 @@ class Forecast:
             mu = arguments.distribution("mu", self.mu, simplex=self.simplex and not self.one_sided)
             if mu.shape[-1] != classes:
                 raise ValueError(f"mu must have {classes} classes on its last axis; got shape {mu.shape}")
-            arguments.reject("c", c, c < 0, "must not be negative for classes")
             if c.ndim and c.shape[-1] != classes:
                 raise ValueError(f"c must have {classes} classes on its last axis; got shape {c.shape}")
+            self._check_price(c)
         arguments.together(mu=mu, c=c)
         for name, array in zip(("mu", "c"), np.broadcast_arrays(mu, c), strict=True):
             own = array.copy()
             own.flags.writeable = False  # a published forecast must not change
             object.__setattr__(self, name, arguments.plain(own))
 
+    def _check_price(self, c: Floats) -> None:
+        """Allow a negative c where it is one price for all classes: else the same stake on all would win."""
+        negative = bool((c < 0).any())
+        if not (negative or self.one_price):
+            return
+        if self.one_sided or not self.simplex:
+            arguments.reject("c", c, c < 0, "must not be negative for classes, one-sided or clipped")
+            raise ValueError("one_price must be False for a one-sided or clipped forecast; got True")
+        differs = c != c[..., :1] if c.ndim else np.zeros((), dtype=bool)
+        rule = "must be the same for all classes where one of them is negative, or with one_price"
+        arguments.reject("c", c, differs, rule)
+        object.__setattr__(self, "one_price", True)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Forecast):
             return NotImplemented
-        mine, its = (self.id, self.classes, self.one_sided), (other.id, other.classes, other.one_sided)
+        mine, its = ((one.id, one.classes, one.one_sided, one.one_price) for one in (self, other))
         return mine == its and np.array_equal(self.mu, other.mu) and np.array_equal(self.c, other.c)
 
     def __hash__(self) -> int:
@@ -116,6 +135,16 @@ def binary_forecast(mu: float, c: float, id_: str | int | None, one_sided: bool)
     fields["mu"], fields["c"], fields["id"] = mu, c, id_
     if one_sided:
         fields["one_sided"] = True
+    return made
+
+
+def class_forecast(mu: tuple[float, ...], c: float, id_: str | int | None) -> Forecast:
+    """Make a `Forecast` of classes at one price without checks, in a tenth of the time."""
+    made = _new_object(Forecast)
+    fields, count = made.__dict__, len(mu)
+    both = np.frombuffer(struct.pack(f"{2 * count}d", *mu, *(c,) * count))  # it cannot be written to
+    fields["mu"], fields["c"], fields["id"] = both[:count], both[count:], id_
+    fields["classes"], fields["one_price"] = count, True
     return made
 
 
@@ -143,7 +172,10 @@ def insure(forecast: Forecast, losses: Any, *, max_stake: float | None = None) -
 
     With classes the stake is the best of all that are allowed, so a larger `max_stake` is never worse. A μ
     that does not sum to 1 may let the same stake on every class win for certain. There is then no best stake
-    without `max_stake`: the one returned is no larger than the losses differ.
+    without `max_stake`: the one returned is no larger than the losses differ. On a forecast with one price
+    for all classes (`Forecast.one_price`) the hedge is the losses less their median. With a `max_stake` that
+    is too small for it the stake need not be the best; and where c is negative, larger bets than the hedge
+    might win for certain, as on a binary event, but they are no insurance and are not considered.
 
     Parameters
     ----------
@@ -302,6 +334,8 @@ def _expected(forecast: Forecast, table: Floats) -> Floats:
 def _full_hedge(forecast: Forecast, table: Floats, mu: Floats, c: Floats) -> Floats:
     if not forecast.classes:
         return np.asarray(bets.hedge(table))
+    if forecast.one_price:
+        return np.asarray(multiclass.centred(table))
     if forecast.one_sided:  # only stakes >= 0: raise every class above the best one
         return np.asarray(table - table.min(axis=-1, keepdims=True))
     return np.asarray(multiclass.hedge(table, mu, c, simplex=False))
@@ -334,6 +368,8 @@ def _tie(table: Floats, stakes: Floats, mu: Floats) -> Floats:
 
 def _worst(forecast: Forecast, table: Floats, stakes: Floats, mu: Floats, c: Floats) -> Floats:
     """Return the largest total loss of all outcomes, for each candidate stake, event and action."""
+    if forecast.one_price:
+        stakes = multiclass.centred(stakes)
     if forecast.classes:  # what a bet costs is the same for every class
         cost = (stakes * mu + np.abs(stakes) * c).sum(axis=-1)
         return np.asarray((table - stakes).max(axis=-1) + cost)

@@ -7,6 +7,9 @@ An agent who stakes the vector g, one number per class, receives
 where y is the index of the class that happened. Every c[k] must be at least 0: if their sum were negative,
 the same stake on all classes would win money without risk. μ must sum to 1, unless `simplex=False`: a
 published μ that was clipped need not sum to 1, and the hedge then takes that into account.
+
+An exact forecaster has one c for all classes, which may be negative, and pays every stake as if it were what
+`centred` returns. The same stake on all classes is then no stake at all.
 """
 
 from __future__ import annotations
@@ -36,6 +39,31 @@ def payment(stake: Any, outcome: Any, mu: Any, c: Any, *, simplex: bool = True) 
     y = arguments.class_indices("outcome", outcome, g.shape[-1])
     arguments.together(stake=g[..., 0], outcome=y.astype(np.float64))
     return arguments.plain(_received(g, m, width, y))
+
+
+def centred(stake: Any) -> Any:
+    """Return the stake less its median over the classes: what is the same on all of them changes nothing.
+
+    If μ sums to 1, this changes no payment but for its cost c·Σ|g|, and no other centre makes that smaller.
+    An even number of classes has an interval of medians, which all cost the same; the one nearest the middle
+    of the smallest and the largest stake is taken, so that the largest size is as small as it can be.
+
+    Examples
+    --------
+    >>> from makewhole import multiclass
+    >>> multiclass.centred([5, 5, 8])
+    array([0., 0., 3.])
+    >>> multiclass.centred([0, 1])
+    array([-0.5,  0.5])
+    """
+    g = arguments.numbers("stake", stake)
+    if g.ndim == 0 or g.shape[-1] < 2:
+        raise ValueError(f"stake must have at least two classes on its last axis; got shape {g.shape}")
+    ascending = np.sort(g, axis=-1)
+    count = g.shape[-1]
+    lower, upper = ascending[..., (count - 1) // 2], ascending[..., count // 2]
+    middle = (ascending[..., 0] + ascending[..., -1]) / 2
+    return g - np.clip(middle, lower, upper)[..., None]
 
 
 def hedge(losses: Any, mu: Any, c: Any, *, simplex: bool = True) -> Any:

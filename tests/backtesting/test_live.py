@@ -9,6 +9,7 @@ import pytest
 
 import makewhole as mw
 from makewhole.agents import Customers
+from samples import CORRECTIONS, Foreign
 
 pytestmark = pytest.mark.slow  # its loops take seconds to compile
 
@@ -46,12 +47,93 @@ def test_classes_are_the_forecasters(mode: Any) -> None:
     assert result.total_loss == f.statement().total_loss
     assert result.certificate == f.certificate()
     assert list(result.corrections) == f.corrections
-    assert result.turnover == pytest.approx(log[["b0", "b1", "b2"]].abs().to_numpy().sum())
+    staked = log[["b0", "b1", "b2"]].to_numpy()
+    staked = staked if mode == "sound" else mw.multiclass.centred(staked)
+    assert result.turnover == pytest.approx(np.abs(staked).sum())
+    assert result.turnover == pytest.approx(f.statement().turnover)
+    assert result.negative_c == f.statement().negative_c
+    assert result.max_stake == 9.0
     running = np.cumsum(paid)
     assert result.peak_loss == pytest.approx(max(0.0, running.max()))
     happened = np.eye(K)[log["y"]]
     fair = (log[["b0", "b1", "b2"]].to_numpy() * (happened - log[["p0", "p1", "p2"]].to_numpy())).sum()
     assert result.premium == pytest.approx(fair - sum(paid))
+
+
+def one_price_log(rows: int, classes: int, seed: int = 0) -> Any:
+    """A log, and its columns, in which some stakes are the same on all classes, or nothing."""
+    draw = np.random.default_rng(seed)
+    p, b = draw.dirichlet([1.0] * classes, rows), draw.normal(size=(rows, classes))
+    b[::7] = b[::7, :1]
+    b[3::11] = 0.0
+    names = [f"p{k}" for k in range(classes)], [f"b{k}" for k in range(classes)]
+    log = pd.DataFrame(np.hstack([p, b]), columns=[*names[0], *names[1]])
+    log = log.assign(
+        y=draw.integers(0, classes, rows), w=draw.uniform(0, 0.3, rows), g=draw.choice(["a", "b"], rows)
+    )
+    return log, dict(mu=names[0], stake=names[1], c_hat="w", max_stake=9.0, c_range=(0.0, 0.5))
+
+
+@pytest.mark.parametrize("make", [*CORRECTIONS, lambda: Foreign(mw.NaiveBestResponse())])
+@pytest.mark.parametrize("classes", [2, 3, 4])
+def test_at_one_price_the_compiled_loop_is_the_forecaster_to_the_bit(make: Any, classes: int) -> None:
+    log, options = one_price_log(300, classes)
+    result = mw.backtest(log, correction=make(), trace=True, **options)
+    f = mw.InsuredForecaster(None, make(), classes=classes, max_stake=9.0)
+    paid: list[float] = []
+    cs: list[float] = []
+    for row in log.to_dict("records"):
+        q = f.forecast(mu=[row[name] for name in options["mu"]], c_hat=row["w"])
+        cs.append(q.c[0])
+        paid += f.settle(q, row["y"], stake=[row[name] for name in options["stake"]])
+    assert result.trace is not None
+    assert result.trace["payment"].tolist() == paid
+    for k in range(classes):
+        assert result.trace[f"c[{k}]"].tolist() == cs
+        assert result.trace[f"mu[{k}]"].tolist() == log[f"p{k}"].tolist()
+    assert result.total_loss == f.statement().total_loss
+    assert result.certificate == f.certificate()
+    assert [c.state() for c in result.corrections] == [c.state() for c in f.corrections]
+    assert (result.rounds, result.negative_c) == (300, f.statement().negative_c)
+    assert result.turnover == pytest.approx(f.statement().turnover)
+    assert result.mean_c == pytest.approx(np.mean(cs))
+
+
+@pytest.mark.parametrize("kind", ["grouped", "overlapping", "events", "thaw"])
+def test_at_one_price_groups_events_and_thaws_are_the_forecasters_too(kind: str) -> None:
+    log, options = one_price_log(200, 3)
+    correction: Any = mw.Grouped(mw.Reserve(0.2)) if kind == "grouped" else mw.Reserve(0.2)
+    more: Any = {}
+    if kind == "thaw":
+        correction = mw.Reserve(0.2, start=0.5)
+    if kind == "overlapping":
+        correction = mw.Balance(0.2)
+    if kind in ("grouped", "overlapping"):
+        more = {"group": "g"}
+    if kind == "events":
+        log = log.assign(e=np.repeat(np.arange(100), 2))
+        first = log.groupby("e").transform("first")
+        log, more = log.assign(**{name: first[name] for name in (*options["mu"], "y", "w")}), {"event": "e"}
+    thaw = mw.Thaw(budget=3.0) if kind == "thaw" else None
+    result = mw.backtest(log, correction=correction, thaw=thaw, trace=True, **options, **more)
+    f = mw.InsuredForecaster(None, correction, classes=3, max_stake=9.0, thaw=thaw)
+    q: Any = None
+    paid: list[float] = []
+    for n, row in enumerate(log.to_dict("records")):
+        if q is None or kind != "events" or n % 2 == 0:
+            groups = row["g"] if more.get("group") else None
+            q = f.forecast(mu=[row[name] for name in options["mu"]], c_hat=row["w"], groups=groups)
+        f.stake(q, [row[name] for name in options["stake"]])
+        if kind != "events" or n % 2:
+            paid += f.settle(q, row["y"])
+    assert result.trace is not None
+    assert result.trace["payment"].tolist() == pytest.approx(paid, abs=1e-12)
+    assert result.total_loss == pytest.approx(f.statement().total_loss, abs=1e-12)
+    assert result.certificate == f.certificate()
+    if more.get("group"):
+        assert result.groups["a"].total_loss == pytest.approx(f.statement().groups["a"].total_loss)
+    if kind == "thaw":
+        assert f.statement().conceded > 0
 
 
 def test_late_classes_in_events_are_the_forecasters() -> None:

@@ -91,21 +91,6 @@ def test_one_sided_forecasts_have_the_same_bound_though_they_are_clipped(moves: 
         assert tally.ratio <= 1 + 1e-9
 
 
-@settings(max_examples=40)
-@given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 2), st.floats(-1, 1), subset), max_size=60))
-def test_with_classes_no_group_loses_more_on_any_class(moves: list[Any]) -> None:
-    f = mw.InsuredForecaster(None, mw.Balance(0.25), max_stake=1, classes=3, c_range=(0.0, 0.0))
-    tallies = [Tally(0.25) for _ in range(3)]
-    for p, y, b, names in moves:
-        q = f.forecast(mu=[p, (1 - p) / 2, (1 - p) / 2], groups=names)
-        stake = np.array([b, -b / 2, abs(b) / 3])
-        f.settle(q, y, stake=stake)
-        for k, tally in enumerate(tallies):
-            paid = stake[k] * ((y == k) - q.mu[k]) - abs(stake[k]) * q.c[k]
-            tally.add(names, paid, abs(stake[k]))
-            assert max(tally.lost.values()) <= tally.bound + 1e-9
-
-
 def besiege(
     f: mw.InsuredForecaster, tally: Tally, groups: int, most: int, rounds: int, wait: int = 0
 ) -> float:

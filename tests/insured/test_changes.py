@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import makewhole as mw
-from makewhole.insured import forecaster as module
+from makewhole.insured import settings as module
 from makewhole.insured.bookkeeping import Bookkeeping
 from samples import KINDS, Own, bet, given_to, insured, played, state
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from makewhole import frames
 from makewhole.agents import Customers
-from makewhole.backtesting.classes import ClassLog
+from makewhole.backtesting.classes import ClassLog, ClassRun
 from makewhole.backtesting.clock import read_clock
 from makewhole.backtesting.late import LateRun
 from makewhole.backtesting.limited import LimitedRun
@@ -30,7 +30,15 @@ from makewhole.corrections._kernels import Rules
 from makewhole.corrections.certificate import read_terms
 from makewhole.corrections.names import Name
 from makewhole.insured.book import Exposure
-from makewhole.insured.certificates import GroupBounds, base_bound, certify, certify_groups, guarded, thawed
+from makewhole.insured.certificates import (
+    GroupBounds,
+    base_bound,
+    certify,
+    certify_groups,
+    guarded,
+    shared_terms,
+    thawed,
+)
 from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.insured.lines import Lines
 from makewhole.insured.settings import Default, Mode, choose_mode
@@ -69,10 +77,10 @@ def backtest(
     in order of time (if a forecast has several stakes, up to the rounding of their sum). There are two ways
     to run, and they mean the same. makewhole's corrections on a binary log run compiled, at tens of millions
     of rows a second, and at some ten million with a `capital`, names (`by`) or a thaw, or if outcomes come
-    late or customers decide on stakes. All else drives a forecaster row by row, at some ten thousand rows a
-    second: K classes, `max_exposure`; a capital, names or a thaw together with events, groups, late outcomes,
-    customers or a correction of your own; and late outcomes or customers together with groups or such a
-    correction.
+    late or customers decide on stakes; K classes in exact mode at a few million. All else drives a forecaster
+    row by row, at some ten thousand rows a second: K classes in sound mode or with late outcomes or a thaw,
+    `max_exposure`; a capital, names or a thaw together with events, groups, late outcomes, customers or a
+    correction of your own; and late outcomes or customers together with groups or such a correction.
 
     Parameters
     ----------
@@ -168,29 +176,31 @@ def backtest(
     given = {"c_hat": c_hat, "event": event, "time": time, "known": known, "by": by}
     names, groups, classes = _names(mu, outcome, stake, given, customers, group)
     columns = frames.read_columns(frame, {k: v for k, v in names.items() if v is not None})
-    log = _log(columns, names, bool(one_sided), list(groups), classes, graded=bool(graded))
     chosen: Any = correction
     if groups and (chosen is None or not for_book(chosen).grouped):
         chosen = Grouped(StandardRegret(rate=0.1) if chosen is None else chosen)
     mode, _ = choose_mode(None if chosen is None else for_book(chosen), mode, capital, thaw)
+    log = _log(columns, names, bool(one_sided), list(groups), classes, mode=mode, graded=bool(graded))
     terms = _terms(log, max_stake, c_range, customers, sound=mode == "sound", one_sided=bool(one_sided))
     limits: Any = {"capital": capital, "max_exposure": max_exposure, "classes": classes}
     own: Any = {"mode": mode, "max_stake": terms.max_stake, "one_sided": one_sided, "graded": graded}
     f = InsuredForecaster(None, chosen, c_range=terms.c_range, lines=lines, thaw=thaw, **own, **limits)
     rule = copy.deepcopy(f.corrections[0]) if chosen is None else for_book(copy.deepcopy(chosen))
     _check_groups(rule, list(groups.values()))
-    rule = copy.deepcopy(rule.in_mode(terms).begun())
+    game = shared_terms(terms, classes) if classes and log.one_price else terms  # what the correction sees
+    rule = copy.deepcopy(rule.in_mode(game).begun())
     run: Run
     late = known is not None or customers is not None
-    warmed = f.thaw is not None and (customers is not None or log.any_unstaked(HARDLY * terms.max_stake))
+    warmed = f.thaw is not None and (customers is not None or log.any_unstaked(HARDLY * game.max_stake))
     named = by is not None and f.lines is not None
     prompt = not (classes or late or event is not None or _is_hard(rule) or max_exposure is not None)
     if prompt and (named or warmed or f.capital is not None):
         own = {"capital": f.capital, "lines": f.lines if named else None, "thaw": f.thaw}
         run = LimitedRun(rule, terms, log, trace=trace, **own)
-        return _bounded(_replay(run, log, rule, terms, progress), f)
+        return _bounded(_replay(run, log, rule, (terms, terms), progress), f)
     limited = f.capital is not None and (late or not _keeps_to(rule, terms, f.capital))
-    if classes or limited or warmed or named or max_exposure is not None or (late and _is_hard(rule)):
+    hard = late and _is_hard(rule) if classes is None else late or not log.one_price
+    if hard or limited or warmed or named or max_exposure is not None:
         return LiveRun(log, f, trace=trace, customers=customers, progress=progress).run()
     if rule.over is not None and all(one.kernels is None for one in rule.split(tuple(log.group_names))):
         raise TypeError(
@@ -200,14 +210,19 @@ def backtest(
     if late:
         run = LateRun(rule, terms.max_stake, rules, log, trace=trace, customers=customers)
     else:
-        run = Run(rule, terms.max_stake, rules, log, trace=trace)
-    return _bounded(_replay(run, log, rule, terms, progress), f)
+        run = (ClassRun if log.one_price else Run)(rule, game.max_stake, rules, log, trace=trace)
+    return _bounded(_replay(run, log, rule, (terms, game), progress), f)
 
 
 def _replay(
-    run: Run, log: Log, rule: BookCorrection, terms: Terms, progress: Callable[[int, int], None] | None
+    run: Run,
+    log: Log,
+    rule: BookCorrection,
+    both: tuple[Terms, Terms],
+    progress: Callable[[int, int], None] | None,
 ) -> BacktestResult:
-    """Run the compiled loop over the log."""
+    """Run the compiled loop over the log; `both` are the terms of the forecaster and of its correction."""
+    terms, game = both
     for chunk in log.chunks(terms.max_stake):
         run.step(chunk)
         if progress is not None:
@@ -215,7 +230,7 @@ def _replay(
     run.finish()
     rounds = run.sums.by_group[0]
     played = [name for name, count in zip(log.group_names, rounds, strict=True) if count]
-    certificate = _certificate(rule, played, terms, run.exposure)
+    certificate = _certificate(rule, played, game, run.exposure)
     return run.result(certificate, frames.backend_of(log.frame))
 
 
@@ -226,7 +241,9 @@ def _bounded(result: BacktestResult, f: InsuredForecaster) -> BacktestResult:
         certificate = thawed(certificate, f.thaw, result.rounds)
     if f.capital is not None and certificate is not None:
         certificate = guarded(certificate, f.capital)
-    return replace(result, certificate=certificate, capital=f.capital)
+    if certificate is not None and certificate.max_stake is not None:
+        certificate = replace(certificate, max_stake=f.max_stake)
+    return replace(result, certificate=certificate, capital=f.capital, max_stake=f.max_stake)
 
 
 def _keeps_to(rule: BookCorrection, terms: Terms, capital: float) -> bool:
@@ -299,6 +316,7 @@ def _log(
     groups: list[str],
     classes: int | None,
     *,
+    mode: Mode,
     graded: bool,
 ) -> Log:
     clock = read_clock(columns, names)
@@ -306,7 +324,8 @@ def _log(
         return Log(columns, names, one_sided, groups, clock, graded=graded)
     if graded:
         raise ValueError("graded outcomes must have one column of mu; got a list (classes are not graded)")
-    return ClassLog(columns, names, one_sided, groups, clock, classes=classes)
+    one_price = mode == "exact" and not one_sided
+    return ClassLog(columns, names, one_sided, groups, clock, classes=classes, one_price=one_price)
 
 
 def _terms(

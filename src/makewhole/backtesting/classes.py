@@ -1,35 +1,51 @@
-"""A log of forecasts with K classes: a column of probabilities and a column of stakes for each class."""
+"""A log of forecasts with K classes: a column of probabilities and a column of stakes for each class.
+
+In exact mode all classes have one price, and together they are one bet, which the compiled loop plays.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from makewhole import multiclass
 from makewhole.arguments import SUM_TOLERANCE, Floats
 from makewhole.backtesting.log import Chunk, Columns, Log
+from makewhole.backtesting.run import Run
 
 
 class ClassLog(Log):
     """A log with K classes. In its chunks μ̂ and stakes have a column for each class.
 
-    An outcome is the index of a class, from 0 to K − 1.
+    An outcome is the index of a class, from 0 to K − 1. At `one_price` stakes are what a forecaster takes of
+    them: less what is the same on all classes.
     """
 
-    def __init__(self, *given: Any, classes: int) -> None:
-        self.classes = classes
+    def __init__(self, *given: Any, classes: int, one_price: bool = False) -> None:
+        self.classes, self.one_price = classes, one_price
         super().__init__(*given)
         if self.order is None:
             self._sort()
+
+    def any_unstaked(self, least: float) -> bool:
+        """Whether less than this was staked in some row, on all classes together."""
+        if not self.one_price:  # such a log drives a forecaster anyway
+            return False
+        stakes = (np.abs(multiclass.centred(chunk.stake)).sum(axis=1) for chunk in self.chunks(np.inf))
+        return any(bool((sizes < least).any()) for sizes in stakes)
 
     def _chunk(self, start: int, stop: int, cap: float) -> Chunk:
         place, K = self.order[start:stop], self.classes
         column = {name: self._numbers(name, place) for name in (*self._numeric, *self.groups)}
         mu = np.stack([column[f"mu[{k}]"] for k in range(K)], axis=1)
-        b = np.stack([column[f"stake[{k}]"] for k in range(K)], axis=1)
+        b: Any = np.stack([column[f"stake[{k}]"] for k in range(K)], axis=1)
         y = column["outcome"]
         width = column["c_hat"] if "c_hat" in column else self._widths(len(y))
         self._check_classes(place, mu, y, b, width)
+        if self.one_price:
+            b = _without_common(b)
         codes = np.stack([column[group] for group in self.groups], axis=1) if self.groups else None
         first, forecast = np.arange(len(y)), None
         if self.event is not None:
@@ -66,3 +82,55 @@ class ClassLog(Log):
         odd = (y < 0) | (y >= self.classes) | (y != np.floor(y))
         self._reject("outcome", place, y, odd, f"must be a class index, one of 0 … {self.classes - 1}")
         self._check_width(place, width)
+
+
+def _without_common(b: Any) -> Any:
+    """`without_common` of every row: what a forecaster with one price takes of these stakes."""
+    low, high = b.min(axis=1, keepdims=True), b.max(axis=1, keepdims=True)
+    return b - np.where(low > 0.0, low, np.where(high < 0.0, high, 0.0))
+
+
+class ClassRun(Run):
+    """A backtest of classes at one price: with every forecast, all classes are one bet.
+
+    Less its median, a stake wins B = b_y − Σ b_k·μ_k and costs c·A, where A = Σ|b_k|. To the loop that is a
+    stake of B, of the size A, on an event of probability 0 that happens.
+    """
+
+    log: ClassLog
+
+    def __init__(self, *given: Any, trace: bool) -> None:
+        super().__init__(*given, trace=False)
+        if trace:  # the loop's own would be of the one bet
+            self.traced, count = True, self.log.classes
+            each = [f"{name}[{k}]" for name in ("mu", "c", "lam") for k in range(count)]
+            self.sums.trace = {name: np.full(self.log.rows, np.nan) for name in (*each, "payment")}
+
+    def step(self, chunk: Chunk) -> None:
+        """Replay a chunk."""
+        mu, width, outcome, *_ = chunk.columns
+        which = np.arange(len(outcome)) if chunk.forecast is None else chunk.forecast
+        won, size = _won(mu[which], chunk.stake, outcome[which].astype(np.int64))
+        net: Any = np.bincount(which, weights=won, minlength=len(outcome))
+        gross: Any = np.bincount(which, weights=size, minlength=len(outcome))
+        columns = Columns(np.zeros(len(net)), width, np.ones(len(net)), net, gross)
+        self.bets = mu, won, size
+        super().step(replace(chunk, columns=columns))
+
+    def _keep(self, trace: dict[str, Floats], chunk: Chunk, out: Any) -> None:
+        mu, won, size = self.bets
+        which = slice(None) if chunk.forecast is None else chunk.forecast
+        for k in range(mu.shape[1]):
+            trace[f"mu[{k}]"][chunk.rows] = mu[which, k]
+            trace[f"c[{k}]"][chunk.rows], trace[f"lam[{k}]"][chunk.rows] = out.c[which], out.lam[which]
+        trace["payment"][chunk.rows] = won - size * out.c[which]
+
+
+def _won(mu: Any, b: Any, y: Any) -> tuple[Floats, Floats]:
+    """What every stake wins at fair odds, less its median, and its size; added up as a forecaster does."""
+    centred = multiclass.centred(b)
+    fair, size = np.zeros(len(b)), np.zeros(len(b))
+    for k in range(b.shape[1]):
+        fair += centred[:, k] * mu[:, k]
+        size += np.abs(centred[:, k])
+    return centred[np.arange(len(b)), y] - fair, size

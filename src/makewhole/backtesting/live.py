@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from makewhole import frames
+from makewhole import frames, multiclass
 from makewhole.agents import Customers
 from makewhole.backtesting._late_loop import would_stake
 from makewhole.backtesting.log import Log
@@ -164,7 +164,7 @@ class LiveRun:
             self.forecaster.stake(forecast, bet.stake, by=bet.by)
         except StakeRefused:
             self.refused += 1
-            self.refused_stake += _size(bet.stake)
+            self.refused_stake += self._charged_for(bet.stake)
             self._keep(open_, bet._replace(stake=np.zeros_like(bet.stake)), 0.0)
             return
         open_.bets.append(bet)
@@ -176,7 +176,7 @@ class LiveRun:
             question, turnover = open_.question, 0.0
             payments = self.forecaster.settle(open_.forecast, question.outcome)
             for bet, paid in zip(open_.bets, payments, strict=True):
-                turnover += _size(bet.stake)
+                turnover += self._charged_for(bet.stake)
                 self.total, self.low = add_exactly(self.total, self.low, paid)
                 self.fair += _at_fair_odds(bet.stake, question)
                 self._keep(open_, bet, paid)
@@ -184,6 +184,10 @@ class LiveRun:
             for name in question.groups:
                 self.sums.by_group[1:3, self.places[name]] += turnover, sum(payments)
             self.settled.append((self.total + self.low, _mean(open_.lams), question.row))
+
+    def _charged_for(self, stake: Any) -> float:
+        """The size of a stake; at one price, of what it is beyond its median."""
+        return _size(multiclass.centred(stake) if self.log.one_price else stake)
 
     def _keep(self, open_: Open, bet: Placed, paid: float) -> None:
         """Write a row of the trace."""
@@ -228,7 +232,9 @@ def _size(stake: Any) -> float:
 def _mean(values: Any) -> float:
     if type(values) is float:
         return values
-    return values[0] if len(values) == 1 else float(np.mean(values))
+    if len(values) == 1 or len(set(values)) == 1:  # the mean of three equal numbers may be rounded
+        return float(values[0])
+    return float(np.mean(values))
 
 
 def _at_fair_odds(stake: Any, question: Question) -> float:

@@ -71,6 +71,8 @@ class Log:
     ValueError if the log is empty, and a TypeError if a column is not numeric.
     """
 
+    one_price: bool = False  # whether all classes are one bet
+
     def __init__(
         self,
         frame: Any,

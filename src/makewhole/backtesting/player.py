@@ -46,7 +46,7 @@ class Player:
         def observe(
             _: Any, __: Any, proposal: tuple[float, Any], target: float, weight: float, *___: Any
         ) -> None:
-            correction.observe(proposal[1], target, weight)
+            correction.observe(proposal[1], target, min(weight, 1.0))  # as in a forecaster
 
         return make_replay(propose, observe)
 

@@ -55,10 +55,10 @@ class BacktestResult:
     `max_exposure`. `wanted_stake`, with customers, is what they would have staked at c = 0.
 
     `mean_c` is the mean published c, and `negative_c` the number of forecasts with c < 0. `correction` has
-    learned from the whole log; with K classes `corrections` has one for each. `curve` shows the run at some
-    2000 points. `trace`, if asked for, has a column each for the published `mu` and `c`, for `lam` and for
-    the `payment` of every row, NaN in rows left out (with classes, `mu[0]`, `mu[1]`, … and so on; with
-    customers also their `stake`). `groups`, if asked for, has a `GroupResult` for each group.
+    learned from the whole log; where each of K classes has its own, `corrections` has all of them. `curve`
+    shows the run at some 2000 points. `trace`, if asked for, has a column each for the published `mu` and
+    `c`, for `lam` and for the `payment` of every row, NaN in rows left out (with classes, `mu[0]`, `mu[1]`, …
+    and so on; with customers also their `stake`). `groups`, if asked for, has a `GroupResult` for each group.
     """
 
     correction: Correction

@@ -36,8 +36,8 @@ class Balance(Members):
 
     Limits: this is no constant, so nothing is certified; `OverlappingReserve` has a constant bound on what
     each group can lose, in sound mode, but not on what it can win. c may be negative. It takes no capital and
-    no lines: where c is raised above ĉ + λ, bets do not balance. With classes c is at least 0, so only what a
-    group can *lose* on each class has the bound.
+    no lines: where c is raised above ĉ + λ, bets do not balance. With K classes M is the cap of all of them,
+    K·max_stake.
 
     Parameters
     ----------

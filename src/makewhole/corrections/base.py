@@ -166,7 +166,8 @@ class BookCorrection:
     def line_bound(self, terms: Terms) -> float | None:
         """Return a bound on what one line can lose; None: no bound.
 
-        A line is one binary bet: an event with K classes has K lines. Every outcome must come before the next
+        A line is one binary bet: an event with K classes has K lines, but in exact mode they share the
+        correction, and the terms are those of all of them together. Every outcome must come before the next
         forecast; `late_loss` and the exposure are added if not.
         """
         return None
@@ -434,7 +435,7 @@ class Plain(BookCorrection):
     ) -> Memory:
         """Return a copy of the object that has learned the outcome."""
         twin = copy.deepcopy(memory)
-        twin.observe(proposal, target, weight)
+        twin.observe(proposal, target, min(weight, 1.0))  # a sum of stakes may be a rounding above the cap
         return twin
 
     def part_state(self, part: Part, memory: Memory) -> Any:

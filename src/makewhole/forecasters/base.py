@@ -81,6 +81,8 @@ class Said(NamedTuple):
 
 
 _new = tuple.__new__
+# So close to 1 a sum of probabilities is close enough, in whatever order it is added up.
+_SURELY = 0.5 * arguments.SUM_TOLERANCE
 
 
 def ask(
@@ -133,6 +135,10 @@ def valid(mu: Any, width: Any, classes: int | None) -> Said:
         if value.ndim or np.ndim(width):
             raise ValueError(f"mu and c_hat must be single numbers; got {mu!r}, {width!r}")
         return Said((float(value),), (float(width),))
+    plain = arguments.plain_row(mu, classes)  # the commonest case, in a tenth of the time
+    fits = plain is not None and min(plain) >= 0.0 and abs(sum(plain) - 1.0) <= _SURELY
+    if plain is not None and fits and max(plain) <= 1.0 and type(width) is float:
+        return tuple.__new__(Said, (tuple(plain), (width,) * classes))
     vector = arguments.distribution("mu", mu, simplex=True)
     if vector.shape != (classes,) or np.shape(width) not in ((), (classes,)):
         raise ValueError(f"mu and c_hat must hold {classes} classes; got shape {vector.shape}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from makewhole import arguments
 from makewhole.corrections import Proposal
 from makewhole.corrections._kernels import add_exactly
 from makewhole.corrections.names import Name
-from makewhole.decisions import Forecast, binary_forecast
+from makewhole.decisions import Forecast, binary_forecast, class_forecast
 from makewhole.insured.refusals import StakeRefused
 
 # Names a forecast or a bettor: any text or whole number.
@@ -27,8 +28,8 @@ class Line(NamedTuple):
     """One binary bet within a forecast: the event itself, or one of its classes.
 
     `mu` and `c` are what was published; the correction's target is measured from `origin`; `proposal` says
-    which λ to credit. Under a reserve that is over another correction, `c_hat` is the base's own ĉ and
-    `inner` that correction's proposal.
+    which λ to credit. Classes at one price have all but `mu` in common. Under a reserve that is over another
+    correction, `c_hat` is the base's own ĉ and `inner` that correction's proposal.
     """
 
     mu: float
@@ -52,15 +53,21 @@ class Stake(NamedTuple):
     surcharges: tuple[float, ...] = ()
 
 
+# Of stakes on classes at one price: their medians added up, and the sizes of what they are beyond these.
+Charged = tuple[float, float]
+
+
 class OpenForecast(NamedTuple):
     """A forecast that awaits its outcome. It is never changed in place: a stake makes a new one.
 
     `said` is the base's own μ̂. `nets` and `grosses` sum up the stakes on each line, and `bets` counts them.
     `room` is what it could lose on each line if it were staked in full (None where no bound needs to know);
-    `exposed`, what it can lose on each line as staked (None unless exposure is capped); `at_risk`, what it
-    can lose in all as staked, hedges between classes included. `stakes` are the latest, at most BLOCK of
+    `exposed`, what it can lose on each line as staked (None unless exposure is capped); both are one number
+    where all classes have one price. `at_risk` is what it can lose in all as staked, hedges between classes
+    included. `stakes` are the latest, at most BLOCK of
     them; the state has those before them in blocks, so that a stake costs the same however many there are.
-    `surcharges` sums up theirs on each line; it is empty if there are none.
+    `surcharges` sums up theirs on each line; it is empty if there are none. `charged` sums up what is charged
+    for where all classes have one price: the medians of the stakes, and the sizes of what is left of them.
     """
 
     forecast: Forecast
@@ -77,17 +84,28 @@ class OpenForecast(NamedTuple):
     at_risk: float = 0.0
     stakes: tuple[Stake, ...] = ()
     surcharges: tuple[float, ...] = ()
+    charged: Charged = (0.0, 0.0)
 
-    def with_stake(self, stake: Stake, *, capped: bool) -> OpenForecast:
-        """The same with one stake more; where `stakes` were a full block, they are the caller's to keep."""
-        forecast, number, x, said, lines, groups, nets, grosses, bets, room, _, _, stakes, extra = self
+    def with_stake(self, stake: Stake, *, capped: bool, one_price: bool = False) -> OpenForecast:
+        """The same with one stake more; where `stakes` were a full block, they are the caller's to keep.
+
+        `capped` says whether exposure is, and `one_price` whether all classes have one.
+        """
+        forecast, number, x, said, lines, groups, nets, grosses, bets, room, _, _, stakes, extra, paid = self
         nets, grosses = add(nets, stake.amounts), add_sizes(grosses, stake.amounts)
         if stake.surcharges:
             extra = add(extra, stake.surcharges) if extra else stake.surcharges
-        exposed = exposures(lines, nets, grosses, extra) if capped else None
-        risk = worst_loss(lines, nets, grosses, sum(extra))
+        exposed: tuple[float, ...] | None = None
+        if one_price:
+            median, size = charged_for(stake.amounts)
+            paid = (paid[0] + median, paid[1] + size)
+            risk = worst_shared_loss(said, lines[0][1], nets, paid)
+            exposed = (risk,) if capped else None
+        else:
+            risk = worst_loss(lines, nets, grosses, sum(extra))
+            exposed = exposures(lines, nets, grosses, extra) if capped else None
         latest = (*stakes, stake) if len(stakes) < BLOCK else (stake,)
-        changed = (nets, grosses, bets + 1, room, exposed, risk, latest, extra)
+        changed = (nets, grosses, bets + 1, room, exposed, risk, latest, extra, paid)
         return tuple.__new__(OpenForecast, (forecast, number, x, said, lines, groups, *changed))
 
     @property
@@ -96,10 +114,14 @@ class OpenForecast(NamedTuple):
         return (self.bets - len(self.stakes)) // BLOCK
 
 
-def published(lines: tuple[Line, ...], id_: Id | None, classes: int | None, one_sided: bool) -> Forecast:
+def published(
+    lines: tuple[Line, ...], id_: Id | None, classes: int | None, one_sided: bool, one_price: bool = False
+) -> Forecast:
     """The forecast that these lines make up."""
     if classes is None:
         return binary_forecast(lines[0].mu, lines[0].c, id_, one_sided)
+    if one_price:
+        return class_forecast(tuple([line[0] for line in lines]), lines[0][1], id_)
     mu, c = np.array([line.mu for line in lines]), np.array([line.c for line in lines])
     sums_to_one = abs(float(mu.sum()) - 1.0) <= arguments.SUM_TOLERANCE  # clipped, it need not
     return Forecast(mu, c, id_, classes, one_sided, simplex=sums_to_one)
@@ -118,6 +140,44 @@ def worst_loss(
     if_none = sum(-n * line.mu - g * line.c for line, n, g in zip(lines, nets, grosses, strict=True))
     if_none -= surcharge
     return max(0.0, *(if_none + gain for gain in nets))
+
+
+def without_common(amounts: Sequence[float]) -> tuple[float, ...]:
+    """A stake on classes less what is the same on all of them, which wins and loses nothing."""
+    low, high = min(amounts), max(amounts)
+    if low <= 0.0 <= high:
+        return amounts if type(amounts) is tuple else tuple(amounts)
+    common = low if low > 0.0 else high
+    return tuple([b - common for b in amounts])
+
+
+def charged_for(amounts: Sequence[float]) -> Charged:
+    """The median of a stake on classes, as in `multiclass.centred`, and the size of what it is beyond it."""
+    ascending = sorted(amounts)
+    count = len(ascending)
+    median = ascending[count // 2]
+    if not count % 2:
+        lower = ascending[count // 2 - 1]
+        median = min(max((ascending[0] + ascending[-1]) / 2, lower), median)
+    size = 0.0
+    for b in amounts:  # not sum(): later Pythons add up differently
+        size += abs(b - median)
+    return median, size
+
+
+def won_on_classes(mus: Sequence[float], amounts: Sequence[float], median: float, y: int) -> float:
+    """What a stake less its median wins at fair odds, if class y happens: b_y − Σ b_k·μ_k."""
+    fair = 0.0
+    for b, mu in zip(amounts, mus, strict=True):
+        fair += (b - median) * mu
+    return amounts[y] - median - fair
+
+
+def worst_shared_loss(mus: tuple[float, ...], c: float, nets: tuple[float, ...], charged: Charged) -> float:
+    """`worst_loss` where all classes have one price: that with the largest net stake happens."""
+    median, size = charged
+    worst = won_on_classes(mus, nets, median, nets.index(max(nets))) - size * c
+    return worst if worst > 0.0 else 0.0
 
 
 def exposures(
@@ -145,7 +205,7 @@ def room_of(lines: tuple[Line, ...], one_sided: bool, max_stake: float) -> tuple
 
 
 class Exposure(NamedTuple):
-    """What open forecasts can lose, in all or of one group; tuples have a number per line.
+    """What open forecasts can lose, in all or of one group; tuples have a number per correction.
 
     `staked` is what they can lose as staked, and `lost` what was lost (only where exposure is capped; `low`
     is what rounding has cut off from it).
@@ -212,21 +272,21 @@ def add(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...]:
     """Number by number."""
     if len(one) == 1:
         return (one[0] + other[0],)
-    return tuple(a + b for a, b in zip(one, other, strict=True))
+    return tuple(map(operator.add, one, other))
 
 
 def add_sizes(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...]:
     """The sizes of the second are added to the first."""
     if len(one) == 1:
         return (one[0] + abs(other[0]),)
-    return tuple(a + abs(b) for a, b in zip(one, other, strict=True))
+    return tuple(map(operator.add, one, map(abs, other)))
 
 
 def subtract(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...]:
     """Number by number."""
     if len(one) == 1:
         return (one[0] - other[0],)
-    return tuple(a - b for a, b in zip(one, other, strict=True))
+    return tuple(map(operator.sub, one, other))
 
 
 class Scope(NamedTuple):
@@ -240,7 +300,13 @@ class Scope(NamedTuple):
 
 
 def check_exposure(
-    entry: OpenForecast, amounts: tuple[float, ...], scopes: list[Scope], most: float, max_stake: float
+    entry: OpenForecast,
+    amounts: tuple[float, ...],
+    scopes: list[Scope],
+    most: float,
+    max_stake: float,
+    *,
+    one_price: bool = False,
 ) -> None:
     """Refuse a stake with which open bets could lose more than `most`, or a line more than its bound.
 
@@ -248,9 +314,11 @@ def check_exposure(
     But a stake may come long after its forecast, at a price that is no longer right. The first scope is
     everyone's.
     """
-    zero = (0.0,) * len(amounts)
-    now = exposures(entry.lines, entry.nets, entry.grosses, entry.surcharges)
-    then = entry.with_stake(Stake(amounts), capped=True).exposed or zero
+    zero = (0.0,) * (1 if one_price else len(amounts))
+    now: tuple[float, ...] = (entry.at_risk,)
+    if not one_price:
+        now = exposures(entry.lines, entry.nets, entry.grosses, entry.surcharges)
+    then = entry.with_stake(Stake(amounts), capped=True, one_price=one_price).exposed or zero
     counted = entry.exposed or zero
     others = sum(scopes[0].exposure.staked) - sum(counted)
     if others + sum(then) > most and sum(then) > sum(now):

@@ -10,7 +10,7 @@ import numpy as np
 
 from makewhole import arguments
 from makewhole.corrections import BookCorrection, Certificate, Proposal, Terms
-from makewhole.corrections._kernels import Rules, balance, publish, refine
+from makewhole.corrections._kernels import Rules, publish, refine
 from makewhole.corrections.names import Name, read_name, read_names
 from makewhole.forecasters import Said
 from makewhole.insured._kernels import concede, least_price
@@ -34,6 +34,7 @@ from makewhole.insured.certificates import (
     certify_groups,
     guarded,
     late_bound,
+    shared_terms,
     thawed,
 )
 from makewhole.insured.changes import (
@@ -54,12 +55,13 @@ from makewhole.insured.changes import (
 )
 from makewhole.insured.evidence import bet
 from makewhole.insured.lines import LineBook, Lines, check_price, read_levels
-from makewhole.insured.refusals import ConservationError, ForecastOpen, StakeRefused, find_limit
+from makewhole.insured.refusals import ForecastOpen, StakeRefused, find_limit
+from makewhole.insured.results import line_results
 from makewhole.insured.thaw import HARDLY, Conceded, Thaw
 from makewhole.insured.totals import Standing, Totals, exact_sum
 
 # The sum of fewer stakes than this is off by less than a billionth of it.
-_FEW = 1_000_000
+FEW = 1_000_000
 
 # The fields of a `Settlement` after its first two, as they stand there: to make one takes as long as to pay.
 Closing = tuple[Any, int, Payments, float, float, tuple[Any, ...], Lesson | None]
@@ -76,7 +78,8 @@ class Bookkeeping:
     terms
         The cap, the range of ĉ, the mode, and whether stakes are one-sided.
     rules
-        The corrections, one per line: a line is the event itself, or one of its classes.
+        The corrections, one per line: a line is the event itself, or one of its classes. (Classes at one
+        price share one: `OnePriceBookkeeping`.)
     classes
         None for a binary event, else how many classes there are.
     max_exposure, capital
@@ -107,18 +110,23 @@ class Bookkeeping:
         self.classes, self.max_exposure, self.capital = classes, max_exposure, capital
         self.teaches = teaches
         self.max_stake, self.one_sided = terms.max_stake, terms.one_sided
-        self.hardly = HARDLY * terms.max_stake
+        self.count = classes or 1  # lines
+        self.one_price = self.count > len(rules)
+        if self.one_price:
+            self.terms = shared_terms(terms, self.count)
+        self.cap = self.terms.max_stake  # of what one correction sees
+        self.hardly = HARDLY * self.cap
         self.room_left = (1.0 - 1e-9) * terms.max_stake  # up to here, rounding cannot have hidden anything
         self.grouped, self.apart = self.one.grouped, self.one.apart
         self.publishing = Rules(terms.one_sided, terms.sound, self.one.integrates)
         self.publishes_as_is = not (terms.one_sided or terms.sound)
         self.capped = max_exposure is not None
-        self.counts_room = capital is not None or self.one.line_bound(terms) is not None
+        self.counts_room = capital is not None or self.one.line_bound(self.terms) is not None
         # No forecast can lose or win more, with corrections that stay among their targets.
-        self.loss_range = len(rules) * terms.max_stake * (2.0 + terms.c_range[1] - terms.c_range[0])
+        self.loss_range = self.count * terms.max_stake * (2.0 + terms.c_range[1] - terms.c_range[0])
         self.counted = self.counts_room or self.capped
         self.nothing_open = no_exposure(len(rules))
-        self.zero = self.nothing_open.staked
+        self.zero = (0.0,) * self.count
         self.composed = self.one.over is not None
         self.keys: list[list[Key]] = [[("memory", k, None)] for k in range(len(rules))]
         self.serial = 0  # the number of the last change that was computed
@@ -180,20 +188,24 @@ class Bookkeeping:
             if get(("open", id_)) is not None:
                 raise ForecastOpen(f"a forecast with the id {id_!r} is open: settle or void it first")
         lines = self.quote(get, patch, said, groups)
-        forecast = published(lines, id_, self.classes, self.one_sided)
+        forecast = published(lines, id_, self.classes, self.one_sided, self.one_price)
         room, zero = None, self.zero
         patch[STANDING] = tuple.__new__(Standing, (count + 1, at_risk, following, serial))
         if self.counts_room:
-            room = room_of(lines, self.one_sided, self.max_stake)
+            room = self.room(lines)
             patch[EXPOSURE] = get(EXPOSURE).entered(room, count + 1)
         entry: OpenForecast = tuple.__new__(
             OpenForecast,
-            (forecast, serial, x, said[0], lines, groups, zero, zero, 0, room, None, 0.0, (), ()),
+            (forecast, serial, x, said[0], lines, groups, zero, zero, 0, room, None, 0.0, (), (), (0.0, 0.0)),
         )
         if groups:
             self._enter_groups(get, patch, entry)
         patch["open", id_] = entry
         return entry
+
+    def room(self, lines: tuple[Line, ...]) -> tuple[float, ...]:
+        """What a forecast of these lines can lose if it is staked in full, for each correction."""
+        return room_of(lines, self.one_sided, self.max_stake)
 
     def quote(self, get: Get, patch: Patch, said: Said, groups: tuple[Name, ...]) -> tuple[Line, ...]:
         """Ask the corrections, and put what they say and what the base said together."""
@@ -229,7 +241,7 @@ class Bookkeeping:
             inner = self._refinement(get, patch, rule, ("over", k, keys[0][2]))
             refined = refine(width, inner.lam)
         mu, c, origin = publish(mu_hat, refined, proposal.lam, self.publishing, least)
-        if c < 0 and self.classes is not None:  # negative prices are refused for classes
+        if c < 0 and self.count > 1 and not self.one_price:  # else the same stake on all classes would win
             c = 0.0
         return tuple.__new__(Line, (mu, c, origin, proposal, width, inner))
 
@@ -310,7 +322,7 @@ class Bookkeeping:
         placed = tuple.__new__(Stake, (amounts, name, levels if self.lines else (), surcharges))
         if self.max_exposure is not None:
             self._check_exposure(get, open_, amounts, self.max_exposure)
-        after = open_.with_stake(placed, capped=self.capped)
+        after = open_.with_stake(placed, capped=self.capped, one_price=self.one_price)
         if self.capital is not None and after.at_risk > open_.at_risk:
             self._check_capital(get, open_, after, amounts, self.capital)
         if self.lines is not None and levels:
@@ -390,8 +402,8 @@ class Bookkeeping:
             stakes.append(final.stakes[-1])
         nets, grosses = final.nets, final.grosses
         payments, results = self._results(final, y, stakes)
-        (loss, rest), turnover = exact_sum(payments), math.fsum(grosses)
-        negative = self.classes is None and open_.lines[0].c < 0  # refused for classes
+        (loss, rest), turnover = exact_sum(payments), self.turnover_of(final)
+        negative = open_.lines[0].c < 0  # of classes, all have the same c, or none has one below 0
         if turnover:
             self._learn(get, patch, open_, results)
         if self.thaw is not None and turnover < self.hardly:
@@ -412,39 +424,8 @@ class Bookkeeping:
     def _results(
         self, open_: OpenForecast, y: int, stakes: list[Stake]
     ) -> tuple[Payments, tuple[LineResult, ...]]:
-        """What every stake receives; and of every line its loss, its target and its weight.
-
-        The losses of the lines are what was paid, to the last digit: a payment on several classes is rounded,
-        and the difference is counted on the first of them that has a stake.
-        """
-        happened = [float(y)] if self.classes is None else [float(y == k) for k in range(self.classes)]
-        lines, nets, grosses, extra = open_.lines, open_.nets, open_.grosses, open_.surcharges or self.zero
-        payments, parts = Payments(), []
-        for amounts, _, _, dearer in stakes:
-            each, paid = [], 0.0
-            for b, line, y_k, more in zip(amounts, lines, happened, dearer or self.zero, strict=True):
-                each.append(b * (y_k - line.mu) - abs(b) * line.c - more)
-                paid += each[-1]  # not sum(): later Pythons add up differently
-            payments.append(paid)
-            parts.append(each)
-        results = []
-        first = next((k for k, gross in enumerate(grosses) if gross), 0)
-        scale = sum(gross * (1.0 + abs(line.c)) for gross, line in zip(grosses, lines, strict=True))
-        for k, (mu, c, origin, *_) in enumerate(lines):
-            expected, target, weight = balance(
-                mu, c, origin, happened[k], nets[k], grosses[k], self.max_stake
-            )
-            if extra[k]:  # what was booked is learned: w·(x − λ) is the loss
-                expected, target = expected - extra[k], target - extra[k] / grosses[k]
-            if k != first:
-                loss, rest = exact_sum([each[k] for each in parts])
-            else:
-                others = [-part for each in parts for j, part in enumerate(each) if j != first]
-                loss, rest = exact_sum([*payments, *others])
-            if not abs(loss - expected) <= 1e-9 * scale + 1e-300:
-                raise ConservationError(f"payments add up to {loss!r}, the loss is {expected!r}")
-            results.append(tuple.__new__(LineResult, (loss, target, weight, rest)))
-        return payments, tuple(results)
+        """What every stake receives; and what every correction learns."""
+        return line_results(open_, y, stakes, self.classes, self.max_stake)
 
     def _learn(self, get: Get, patch: Patch, open_: OpenForecast, results: tuple[LineResult, ...]) -> None:
         """Every line's correction learns what happened; one below it, from its own target, z − ĉ."""
@@ -478,7 +459,7 @@ class Bookkeeping:
                 self._warm_below(get, patch, rule, ("over", k, keys[0][2]), thaw)
             if lam <= max(thaw.above, rule.spread) or left <= 0.0:
                 continue
-            weight, cost = concede(lam, left, self.max_stake)
+            weight, cost = concede(lam, left, self.cap)
             self.remember(patch, rule, keys, rule.learned(moved, proposal, 0.0, weight, -cost, 0.0))
             conceded, left = conceded + cost, left - cost
         patch[CONCEDED] = Conceded(conceded)
@@ -488,7 +469,7 @@ class Bookkeeping:
         over: Any = rule.over
         proposal, moved = over.proposed(self.recall_over(get, rule, key))
         if proposal.lam > thaw.above:
-            cost = self.max_stake * proposal.lam
+            cost = self.cap * proposal.lam
             patch[key] = over.learned(moved, proposal, 0.0, 1.0, -cost, 0.0)
 
     def frozen(self, get: Get) -> bool:
@@ -521,6 +502,11 @@ class Bookkeeping:
         for n in range(open_.blocks):
             patch["stakes", id_, n] = None
 
+    @staticmethod
+    def turnover_of(open_: OpenForecast) -> float:
+        """What was staked on a forecast."""
+        return math.fsum(open_.grosses)
+
     def _lesson(
         self, open_: OpenForecast, y: int, nets: tuple[float, ...], grosses: tuple[float, ...]
     ) -> Lesson:
@@ -551,16 +537,16 @@ class Bookkeeping:
         scopes = []
         for name in (None, *open_.groups):
             bounds = [rule.line_bound(self.terms) for rule in self.answering(name)]
-            # A binary book may lose more by what a thaw has conceded; with classes it is not known on which.
+            # It may lose more by what a thaw has conceded; with several corrections nobody knows on which.
             more = most
-            if self.thaw is not None and self.classes is None:
+            if self.thaw is not None and len(self.rules) == 1:
                 more += get(CONCEDED).total
             known = [bound + more for bound in bounds if bound is not None]
             bounded = len(known) == len(bounds) and not (self.apart and name is None)
             scopes.append(
                 Scope(get(("exposure", name)) or self.nothing_open, tuple(known) if bounded else None)
             )
-        check_exposure(open_, amounts, scopes, most, self.max_stake)
+        check_exposure(open_, amounts, scopes, most, self.cap, one_price=self.one_price)
 
     @staticmethod
     def stakes_on(get: Get, open_: OpenForecast) -> list[Stake]:
@@ -575,15 +561,11 @@ class Bookkeeping:
         are too small to change the sum.
         """
         grosses, bets = (self.zero, 0) if open_ is None else (open_.grosses, open_.bets)
-        room = self.max_stake if not bets else self.room_left if bets < _FEW else -1.0
+        room = self.max_stake if not bets else self.room_left if bets < FEW else -1.0
         fits = type(stake) is float and self.classes is None and grosses[0] + abs(stake) <= room
         if fits and not (self.one_sided and stake < 0):
             return (stake,)
-        array = arguments.numbers("stake", stake)
-        shape = () if self.classes is None else (self.classes,)
-        if array.shape != shape:
-            raise ValueError(f"stake must have shape {shape}; got {array.shape}")
-        amounts = tuple(np.atleast_1d(array).tolist())
+        amounts = self.amounts_of(stake)
         for k, b in enumerate(amounts):
             if self.one_sided and b < 0:
                 raise StakeRefused(f"stakes must not be negative on a one-sided forecast; got {b}", 0.0)
@@ -593,6 +575,14 @@ class Bookkeeping:
                 message = f"stake {b}{where} is over the cap of {self.max_stake} per forecast: {left} is left"
                 raise StakeRefused(message, left)
         return amounts
+
+    def amounts_of(self, stake: Any) -> tuple[float, ...]:
+        """A stake as one number per line; a ValueError if its shape is another."""
+        array = arguments.numbers("stake", stake)
+        shape = () if self.classes is None else (self.classes,)
+        if array.shape != shape:
+            raise ValueError(f"stake must have shape {shape}; got {array.shape}")
+        return tuple(np.atleast_1d(array).tolist())
 
     def _full(self, get: Get, open_: OpenForecast | None, k: int, b: float) -> bool:
         """Whether the stakes on a line and one more, added up without rounding, are over the cap.

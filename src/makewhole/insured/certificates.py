@@ -12,6 +12,11 @@ from makewhole.insured.book import Exposure
 from makewhole.insured.thaw import Thaw
 
 
+def shared_terms(terms: Terms, classes: int) -> Terms:
+    """The terms of a correction that all classes share: its cap is that of all of them together."""
+    return terms._replace(max_stake=terms.max_stake * classes, lines=1)
+
+
 def base_bound(rules: Sequence[BookCorrection], terms: Terms) -> float | None:
     """What a book of these lines can lose where every outcome comes before the next forecast."""
     bounds = [rule.line_bound(terms) for rule in rules]

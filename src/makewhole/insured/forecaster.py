@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self, SupportsIndex
 
 from makewhole import saving
-from makewhole.corrections import BookCorrection, Certificate, Correction, Terms, for_book
+from makewhole.corrections import BookCorrection, Certificate, Correction
 from makewhole.corrections.names import Name, read_name
 from makewhole.decisions import Forecast
 from makewhole.forecasters import adapt, ask
 from makewhole.insured import saved
 from makewhole.insured.book import Id, OpenForecast, Stake, published
-from makewhole.insured.bookkeeping import Bookkeeping
 from makewhole.insured.changes import (
     STANDING,
     TOTALS,
@@ -46,13 +45,15 @@ from makewhole.insured.many import (
     opened,
     read_outcomes,
 )
-from makewhole.insured.plain import PlainBookkeeping
-from makewhole.insured.refusals import (
-    ChangeRefused,
-    Refusal,
-    TeachingError,
+from makewhole.insured.refusals import ChangeRefused, Refusal, TeachingError
+from makewhole.insured.settings import (
+    Default,
+    Mode,
+    books_for,
+    plain_settings,
+    read_settings,
+    settings_from,
 )
-from makewhole.insured.settings import Default, Mode, plain_settings, read_settings, settings_from
 from makewhole.insured.statement import GroupStatements, Statement
 from makewhole.insured.stating import state_book, state_groups
 from makewhole.insured.thaw import Thaw
@@ -83,8 +84,8 @@ class InsuredForecaster:
     - Where c is so wide that nobody stakes, nothing is learned and c stays as it is, unless there is a
       `thaw`. The statement says so after 100 forecasts without a stake.
     - With `one_sided`, c is 0 and the correction moves μ itself: μ is then the price of a bet that pays 1.
-    - With K classes, each class is a binary bet with a correction and a cap of its own. A negative c is
-      published as 0, so the bets need not balance; the forecaster may win.
+    - With K classes, exact mode has one c for all of them: a stake is paid less its median over the classes.
+      In sound mode, and one-sided, each class is a binary bet with a correction of its own.
     - It belongs to one thread at a time.
 
     Every call computes what it will change and then changes everything in one step. So a call that raises has
@@ -109,9 +110,10 @@ class InsuredForecaster:
         "exact": c is whatever balances the bets. "sound": c lies in [0, ½] and [μ − c, μ + c] inside [0, 1];
         with a `Reserve` the total loss is then bounded for ever. By default sound with a capital, else exact.
     max_stake
-        M, the cap on the sum of the sizes of all stakes on one forecast (with classes, on one class).
+        M, the cap on the sum of the sizes of all stakes on one forecast (with classes, on one class; what is
+        the same on all classes does not count in exact mode).
     c_range
-        The base's ĉ is kept in this range.
+        The base's ĉ is kept in this range; where all classes have one c, their largest ĉ counts.
     one_sided
         Take only stakes >= 0, as for an event that nobody wants to happen.
     max_exposure
@@ -191,14 +193,13 @@ class InsuredForecaster:
         self.mode, self.classes, self.max_exposure = chosen.mode, chosen.classes, chosen.max_exposure
         self.capital, self.graded, self.lines, self.thaw = chosen[4:8]
         self.base = None if base is None else adapt(base, self.classes, graded=self.graded)
-        self._begin(chosen.terms, chosen.rules)
+        self._terms = chosen.terms
+        self._begin(chosen.rules)
 
-    def _begin(self, terms: Terms, rules: list[BookCorrection]) -> None:
-        """Start an empty book with these corrections, one per line."""
+    def _begin(self, rules: list[BookCorrection]) -> None:
+        """Start an empty book with these corrections."""
         limits: Any = {name: getattr(self, name) for name in _LIMITS}
-        self._books = Bookkeeping(terms, rules, teaches=self.base is not None, **limits)
-        if self._books.plain:
-            self._books = PlainBookkeeping(terms, rules, teaches=self.base is not None, **limits)
+        self._books = books_for(self._terms, rules, teaches=self.base is not None, **limits)
         self._state = self._books.begin()
         self._epoch = int.from_bytes(os.urandom(8), "big") << 64  # a plan of another forecaster must not fit
 
@@ -244,7 +245,7 @@ class InsuredForecaster:
         """What `forecast` would publish now, without opening anything: no stake can be placed on it."""
         said = ask(self.base, self.classes, self.c_range, x, mu, c_hat)
         lines = self._books.quote(self._state.get, {}, said, self._books.named(groups))
-        return published(lines, None, self.classes, self.one_sided)
+        return published(lines, None, self.classes, self.one_sided, self._books.one_price)
 
     def quote(self, forecast: Forecast | AnyId, *, by: AnyBettor) -> Forecast:
         """An open forecast at the price of whoever is named: the published one, or a dearer one (`Lines`).
@@ -256,7 +257,7 @@ class InsuredForecaster:
         if own is None:
             return open_.forecast
         lines = tuple(line._replace(mu=mu, c=c) for line, (mu, c) in zip(open_.lines, own, strict=True))
-        return published(lines, open_.forecast.id, self.classes, self.one_sided)
+        return published(lines, open_.forecast.id, self.classes, self.one_sided, self._books.one_price)
 
     def account(self, name: AnyId) -> Customer:
         """What a customer, or a level of customers, has taken of its line; a ValueError without lines."""
@@ -483,7 +484,7 @@ class InsuredForecaster:
 
     @property
     def corrections(self) -> list[Any]:
-        """The corrections as they stand, one per line: copies, to look at or to go on with elsewhere."""
+        """The corrections as they stand, copied: one, or in sound mode and one-sided one for each class."""
         made = []
         for k, rule in enumerate(self._books.rules):
             memories = {key[2]: value for key, value in self._kept("memory") if key[1] == k}
@@ -563,15 +564,11 @@ class InsuredForecaster:
                 "pass base=, the model: this forecaster was saved with one, which makewhole does not save"
             )
         settings = settings_from(state["settings"])
-        lines = settings["classes"] or 1
         objects = [saved.read_rule(one, correction) for one in state["corrections"]]
-        if len(objects) != lines:
-            raise ValueError(f"there must be {lines} corrections; got {len(objects)}")
+        if len(objects) not in (1, settings["classes"]):
+            raise ValueError(f"there must be {settings['classes'] or 1} corrections; got {len(objects)}")
         made = cls(base, objects[0], **settings)
-        rules = [for_book(one).in_mode(made._books.terms) for one in objects]
-        if not all(rule.resembles(rules[0]) for rule in rules):
-            raise ValueError(f"all classes must have a correction of the same kind; got {rules!r}")
-        made._begin(made._books.terms, rules)
+        made._begin(saved.restored_rules(objects, made._terms, made._books))
         made._state.update(saved.read_items(state["items"], made._books))
         made._books.serial = max((entry.number for entry in made._entries()), default=0)
         return made

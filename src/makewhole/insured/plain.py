@@ -30,6 +30,7 @@ from makewhole.insured.totals import Standing, exact_sum
 
 _MEMORY = ("memory", 0, None)
 _ZERO = (0.0,)
+_NO = (0.0, 0.0)
 _new = tuple.__new__
 
 
@@ -69,7 +70,8 @@ class PlainBookkeeping(Bookkeeping):
         forecast = binary_forecast(mu, c, number, self.one_sided)
         entry: OpenForecast
         entry = patch[key] = _new(
-            OpenForecast, (forecast, serial, x, said[0], lines, (), _ZERO, _ZERO, 0, room, None, 0.0, (), ())
+            OpenForecast,
+            (forecast, serial, x, said[0], lines, (), _ZERO, _ZERO, 0, room, None, 0.0, (), (), _NO),
         )
         patch[STANDING] = _new(Standing, (count, at_risk, number + 1, serial))
         return entry
@@ -79,7 +81,7 @@ class PlainBookkeeping(Bookkeeping):
     ) -> int:
         """Take a stake, if the cap leaves room for it."""
         name = None if by is None else read_levels(by)[-1]
-        forecast, number, x, said, lines, _, (net,), grosses, bets, room, _, risk, stakes, _ = open_
+        forecast, number, x, said, lines, _, (net,), grosses, bets, room, _, risk, stakes, _, _ = open_
         if price is not None:
             check_price(open_, (1.0,), -math.inf, price, self.one_sided)
         b = stake
@@ -89,25 +91,26 @@ class PlainBookkeeping(Bookkeeping):
             (b,) = self.accepted(get, open_, stake)
         line = lines[0]
         mu, c, net, gross = line[0], line[1], net + b, grosses[0] + abs(b)
-        at_risk = -net * mu - gross * c
+        worst = -net * mu - gross * c
         if net > 0.0:
-            at_risk += net
-        if at_risk < 0.0:
-            at_risk = 0.0
+            worst += net
+        if worst < 0.0:
+            worst = 0.0
         id_ = forecast.id
         placed = _new(Stake, ((b,), name, (), ()))
         if len(stakes) < BLOCK:
             last = stakes + (placed,)  # noqa: RUF005 - half the time
         else:
             patch["stakes", id_, open_.blocks], last = stakes, (placed,)
+        place, bets = bets, bets + 1
         patch["open", id_] = _new(
             OpenForecast,
-            (forecast, number, x, said, lines, (), (net,), (gross,), bets + 1, room, None, at_risk, last, ()),
+            (forecast, number, x, said, lines, (), (net,), (gross,), bets, room, None, worst, last, (), _NO),
         )
         count, all_risk, following, _ = get(STANDING)
         self.serial += 1
-        patch[STANDING] = _new(Standing, (count, all_risk + (at_risk - risk), following, self.serial))
-        return bets
+        patch[STANDING] = _new(Standing, (count, all_risk + (worst - risk), following, self.serial))
+        return place
 
     def close(
         self, get: Get, patch: Patch, open_: OpenForecast, outcome: Any, stake: Any, by: Any
@@ -118,7 +121,7 @@ class PlainBookkeeping(Bookkeeping):
             if type(outcome) is int and 0 <= outcome <= 1
             else arguments.outcome(outcome, None, graded=self.graded)
         )
-        forecast, _, x, said, lines, _, (net,), (gross,), bets, _, _, at_risk, stakes, _ = open_
+        forecast, _, x, said, lines, _, (net,), (gross,), bets, _, _, at_risk, stakes, _, _ = open_
         mu, c, origin, proposal, _, _ = lines[0]
         id_: Any = forecast.id
         cap = self.max_stake

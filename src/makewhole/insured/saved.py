@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from makewhole import arguments, corrections, saving
-from makewhole.corrections import BookCorrection, Proposal, Terms
+from makewhole.corrections import BookCorrection, Proposal, Terms, for_book
 from makewhole.corrections.names import Name, read_name, read_names
 from makewhole.forecasters import SparseRow
 from makewhole.insured.book import (
@@ -21,7 +21,6 @@ from makewhole.insured.book import (
     Stake,
     no_exposure,
     published,
-    room_of,
 )
 from makewhole.insured.bookkeeping import Bookkeeping
 from makewhole.insured.certificates import GroupBounds, base_bound, late_bound
@@ -119,6 +118,20 @@ def read_rule(state: dict[str, Any], kind: Any) -> Any:
     return chosen.from_state(state["state"])
 
 
+def restored_rules(objects: list[Any], terms: Terms, new: Bookkeeping) -> list[BookCorrection]:
+    """The corrections of a saved book: as many as a new one has, or one per class.
+
+    Earlier versions had one per class in exact mode, too, and such a book goes on as it was.
+    """
+    if len(objects) not in (len(new.rules), new.count):
+        raise ValueError(f"there must be {new.count} corrections; got {len(objects)}")
+    own = terms if len(objects) == new.count else new.terms
+    rules = [for_book(one).in_mode(own) for one in objects]
+    if not all(rule.resembles(rules[0]) for rule in rules):
+        raise ValueError(f"all classes must have a correction of the same kind; got {rules!r}")
+    return rules
+
+
 def read_items(items: Iterable[Any], books: Bookkeeping) -> dict[Key, Any]:
     """The state that these items make up; a ValueError if no forecaster can have left them."""
     plain: dict[Key, Any] = {}
@@ -129,7 +142,7 @@ def read_items(items: Iterable[Any], books: Bookkeeping) -> dict[Key, Any]:
         if value is not None:
             plain[name] = value
     state: dict[Key, Any] = {}
-    most_staked = len(books.rules) * books.max_stake
+    most_staked = books.count * books.max_stake
     for key, value in plain.items():
         if key[0] in ("memory", "over"):
             state[key] = _read_memory(key, value, books)
@@ -229,8 +242,8 @@ def _read_open(plain: dict[Key, Any], books: Bookkeeping) -> list[tuple[OpenFore
     blocks: dict[Id, dict[int, tuple[Stake, ...]]] = {}
     for key, value in plain.items():
         if key[0] == "stakes":
-            place, lines = arguments.whole("block", key[2], least=0), len(books.rules)
-            read = tuple(_read_stake(stake, lines) for stake in value)
+            place = arguments.whole("block", key[2], least=0)
+            read = tuple(_read_stake(stake, books) for stake in value)
             blocks.setdefault(read_name("id", key[1]), {})[place] = read
     entries = []
     for key, value in plain.items():
@@ -246,10 +259,12 @@ def _read_open(plain: dict[Key, Any], books: Bookkeeping) -> list[tuple[OpenFore
     return sorted(entries, key=lambda pair: pair[0].number)
 
 
-def _read_stake(value: dict[str, Any], lines: int) -> Stake:
-    amounts = arguments.numbers("stakes", value["amounts"])
+def _read_stake(value: dict[str, Any], books: Bookkeeping) -> Stake:
+    amounts, lines = arguments.numbers("stakes", value["amounts"]), books.count
     if amounts.shape != (lines,):
         raise ValueError(f"stakes must be {lines} numbers each; got {value['amounts']!r}")
+    if books.one_price and not amounts.min() <= 0.0 <= amounts.max():
+        raise ValueError(f"stakes at one price must not have one sign only; got {value['amounts']!r}")
     by, name = value["by"], None
     if by is not None:
         name = read_name("by", by)
@@ -266,20 +281,25 @@ def _read_stake(value: dict[str, Any], lines: int) -> Stake:
 def _read_entry(id_: Id, saved: dict[str, Any], blocks: Blocks, books: Bookkeeping) -> OpenForecast:
     lines = tuple(_read_line(line) for line in saved["lines"])
     terms, one = books.terms, books.rules[0]
-    if len(lines) != len(books.rules):
-        raise ValueError(f"forecast {id_!r} must have {len(books.rules)} lines; got {len(lines)}")
+    if len(lines) != books.count:
+        raise ValueError(f"forecast {id_!r} must have {books.count} lines; got {len(lines)}")
+    if books.one_price and len({line[1:] for line in lines}) > 1:
+        raise ValueError(f"all classes of forecast {id_!r} must have one price; got {saved['lines']!r}")
     groups = read_names("groups", saved["groups"])
     if one.grouped or groups:
         one.check_groups(groups)
-    for line, rule in zip(lines, books.rules, strict=True):
+    rules = books.rules * books.count if books.one_price else books.rules
+    for line, rule in zip(lines, rules, strict=True):
         _check_line(line, rule, terms)
     zero = (0.0,) * len(lines)
     said = arguments.probabilities("said", saved["said"])
     if said.shape != (len(lines),):
         raise ValueError(f"said must be {len(lines)} probabilities; got {saved['said']!r}")
-    room = room_of(lines, terms.one_sided, terms.max_stake) if books.counts_room else None
+    if books.one_price and said.tolist() != [line.mu for line in lines]:
+        raise ValueError(f"said must be what was published at one price; got {saved['said']!r}")
+    room = books.room(lines) if books.counts_room else None
     entry = OpenForecast(
-        published(lines, id_, books.classes, terms.one_sided),
+        published(lines, id_, books.classes, terms.one_sided, books.one_price),
         arguments.whole("number", saved["number"], least=0),
         saving.decode(saved["x"], _ROWS),
         tuple(said.tolist()),
@@ -289,17 +309,17 @@ def _read_entry(id_: Id, saved: dict[str, Any], blocks: Blocks, books: Bookkeepi
         zero,
         room=room,
     )
-    latest = [_read_stake(stake, len(lines)) for stake in saved["stakes"]]
+    latest = [_read_stake(stake, books) for stake in saved["stakes"]]
     stakes = [*(stake for block in blocks for stake in block), *latest]
     for stake in stakes:
-        entry = entry.with_stake(stake, capped=books.capped)
+        entry = entry.with_stake(stake, capped=books.capped, one_price=books.one_price)
     bets = arguments.whole("bets", saved["bets"], least=0)
     if bets != entry.bets or len(latest) != len(entry.stakes) or len(blocks) != entry.blocks:
         raise ValueError(f"forecast {id_!r} must have {bets} stakes; got {len(stakes)}")
-    if max(entry.grosses) > terms.max_stake * (1.0 + 1e-12) or (
+    if max(entry.grosses) > books.max_stake * (1.0 + 1e-12) or (
         terms.one_sided and any(min(s.amounts) < 0 for s in stakes)
     ):
-        raise ValueError(f"stakes on forecast {id_!r} must be ones that are taken, within {terms.max_stake}")
+        raise ValueError(f"stakes on forecast {id_!r} must be ones that are taken, within {books.max_stake}")
     return entry
 
 

@@ -10,7 +10,11 @@ from typing import Any, Literal, NamedTuple
 from makewhole import arguments
 from makewhole.corrections import Barrier, BookCorrection, StandardRegret, Terms, for_book
 from makewhole.corrections.certificate import read_terms
+from makewhole.insured.bookkeeping import Bookkeeping
+from makewhole.insured.certificates import shared_terms
 from makewhole.insured.lines import Lines
+from makewhole.insured.one_price import OnePriceBookkeeping
+from makewhole.insured.plain import PlainBookkeeping
 from makewhole.insured.thaw import Thaw
 
 Mode = Literal["exact", "sound"]
@@ -79,8 +83,15 @@ def read_settings(
     thawing = _read_thaw(thaw, capital, terms.max_stake, chose=rule is None)
     if rule is None:
         rule = _default_rule(capital, thawing)
-    rules = [rule.in_mode(terms).begun()] * count
+    # In exact mode all classes have one price, and so one correction.
+    rules = new_rules(rule, terms, 1 if mode == "exact" and not terms.one_sided else count, classes)
     return Settings(terms, mode, classes, exposure, capital, graded, chosen, thawing, rules)
+
+
+def new_rules(rule: BookCorrection, terms: Terms, count: int, classes: int | None) -> list[BookCorrection]:
+    """So many copies of a correction, for new books: one per class, or one that all classes share."""
+    own = terms if count == (classes or 1) else shared_terms(terms, classes or 1)
+    return [rule.in_mode(own).begun()] * count
 
 
 def choose_mode(rule: BookCorrection | None, mode: Mode | None, capital: Any, thaw: Any) -> tuple[Mode, Any]:
@@ -91,6 +102,14 @@ def choose_mode(rule: BookCorrection | None, mode: Mode | None, capital: Any, th
         made_for_one = capital is not None or (rule is not None and rule.for_capital_each)
         mode = "sound" if made_for_one else "exact"
     return mode, capital
+
+
+def books_for(terms: Terms, rules: list[BookCorrection], classes: int | None, **limits: Any) -> Bookkeeping:
+    """The bookkeeping for these corrections: one per line, or one that all classes share."""
+    if len(rules) < (classes or 1):
+        return OnePriceBookkeeping(terms, rules, classes=classes, **limits)
+    books = Bookkeeping(terms, rules, classes=classes, **limits)
+    return PlainBookkeeping(terms, rules, classes=classes, **limits) if books.plain else books
 
 
 def plain_settings(settings: dict[str, Any]) -> dict[str, Any]:

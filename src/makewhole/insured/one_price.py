@@ -1,0 +1,178 @@
+"""The bookkeeping of an exact forecaster with classes: one correction and one price for all of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from makewhole import arguments
+from makewhole.corrections import Certificate
+from makewhole.corrections.names import Name
+from makewhole.decisions import class_forecast
+from makewhole.forecasters import Said
+from makewhole.insured.book import BLOCK, Line, OpenForecast, Stake, without_common
+from makewhole.insured.bookkeeping import FEW, Bookkeeping, Closing
+from makewhole.insured.changes import (
+    EXPOSURE,
+    STANDING,
+    TOTALS,
+    Get,
+    LineResult,
+    Patch,
+    Payments,
+    drafting,
+    paid_by_name,
+)
+from makewhole.insured.lines import read_levels
+from makewhole.insured.results import shared_result
+from makewhole.insured.thaw import HARDLY
+from makewhole.insured.totals import Standing
+
+_MEMORY = ("memory", 0, None)
+_NO = (0.0, 0.0)
+_new = tuple.__new__
+
+
+class OnePriceBookkeeping(Bookkeeping):
+    """Takes a bet on K classes as one bet, at one price c for all of them.
+
+    The same stake on every class wins and loses nothing, as one class happens and the μ add up to 1. So a
+    stake is taken less its median, and costs c times the sum of the sizes of what is left: no other centre
+    makes it cheaper. All classes together are then one bet, as on a binary event, with a cap of K·M, and the
+    correction balances it. c may be negative: the same stake on every class earns nothing.
+    """
+
+    def __init__(self, *given: Any, **settings: Any) -> None:
+        super().__init__(*given, **settings)
+        self.short = not (self.grouped or self.capped or self.composed)
+
+    def certificate(self, get: Get, group: Name | None = None) -> Certificate:
+        """What can be lost at worst, in all or to a group."""
+        made = super().certificate(get, group)
+        return made if made.max_stake is None else replace(made, max_stake=self.max_stake)
+
+    def room(self, lines: tuple[Line, ...]) -> tuple[float, ...]:
+        """What a forecast of these lines can lose at most: no bet wins more than its size, and it costs c."""
+        return (max(0.0, 1.0 - lines[0].c) * self.cap,)
+
+    @staticmethod
+    def turnover_of(open_: OpenForecast) -> float:
+        """What was charged for."""
+        return open_.charged[1]
+
+    def quote(self, get: Get, patch: Patch, said: Said, groups: tuple[Name, ...]) -> tuple[Line, ...]:
+        """Ask the correction once. Where ĉ is not the same for all classes, the largest is taken."""
+        mus, widths = said
+        _, c, origin, proposal, width, inner = self.line(get, patch, 0, mus[0], max(widths), 0.0, groups)
+        return tuple([_new(Line, (mu, c, origin, proposal, width, inner)) for mu in mus])
+
+    def amounts_of(self, stake: Any) -> tuple[float, ...]:
+        """A stake as one number per class, less what is the same on all of them: the cap is on this."""
+        values = arguments.plain_row(stake, self.count)
+        if values is None or not abs(sum(values)) < math.inf:
+            values = super().amounts_of(stake)
+        return without_common(values)
+
+    def accepted(self, get: Get, open_: OpenForecast | None, stake: Any) -> tuple[float, ...]:
+        """The stake as one number per class, if the cap leaves room for it."""
+        if open_ is not None and open_.bets < FEW:
+            values = arguments.plain_row(stake, self.count)
+            if values is not None:
+                amounts, room = without_common(values), self.room_left
+                for gross, b in zip(open_.grosses, amounts, strict=True):
+                    if not gross + abs(b) <= room:  # so also where it is NaN
+                        break
+                else:
+                    return amounts
+        return super().accepted(get, open_, stake)
+
+    # --- the steps, written out for books without groups or a cap on exposure -------------------------------
+
+    def open(
+        self, get: Get, patch: Patch, x: Any, said: Said, groups: tuple[Name, ...], id_: Any
+    ) -> OpenForecast:
+        """Publish a forecast."""
+        count, at_risk, number, _ = get(STANDING)
+        key = ("open", number)
+        if id_ is not None or not self.short or get(key) is not None:
+            return super().open(get, patch, x, said, groups, id_)
+        serial = self.serial = self.serial + 1
+        lines = self.quote(get, patch, said, groups)
+        count += 1
+        room = None
+        if self.counts_room:
+            room = self.room(lines)
+            patch[EXPOSURE] = get(EXPOSURE).entered(room, count)
+        forecast, zero = class_forecast(said[0], lines[0][1], number), self.zero
+        entry: OpenForecast
+        entry = patch[key] = _new(
+            OpenForecast,
+            (forecast, serial, x, said[0], lines, (), zero, zero, 0, room, None, 0.0, (), (), _NO),
+        )
+        patch[STANDING] = _new(Standing, (count, at_risk, number + 1, serial))
+        return entry
+
+    def take(
+        self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any, price: Any = None
+    ) -> int:
+        """Take a stake, if the cap leaves room for it."""
+        if not self.short or price is not None:
+            return super().take(get, patch, open_, stake, by, price)
+        after = self._staked(get, open_, stake, by)
+        serial = self.serial = self.serial + 1
+        count, at_risk, following, _ = get(STANDING)
+        patch[STANDING] = _new(
+            Standing, (count, at_risk + (after.at_risk - open_.at_risk), following, serial)
+        )
+        id_ = open_.forecast.id
+        patch["open", id_] = after
+        if len(open_.stakes) == BLOCK:
+            patch["stakes", id_, open_.blocks] = open_.stakes
+        return open_.bets
+
+    def _staked(self, get: Get, open_: OpenForecast, stake: Any, by: Any) -> OpenForecast:
+        name = None if by is None else read_levels(by)[-1]
+        placed = _new(Stake, (self.accepted(get, open_, stake), name, (), ()))
+        return open_.with_stake(placed, capped=False, one_price=True)
+
+    def close(
+        self, get: Get, patch: Patch, open_: OpenForecast, outcome: Any, stake: Any, by: Any
+    ) -> Closing:
+        """Settle a forecast."""
+        if not self.short:
+            return super().close(get, patch, open_, outcome, stake, by)
+        y = arguments.outcome(outcome, self.classes)
+        id_: Any = open_.forecast.id
+        final = open_ if stake is None else self._staked(get, open_, stake, by)
+        stakes: Any = open_.stakes if open_.bets <= BLOCK else self.stakes_on(get, open_)
+        if stake is not None:
+            stakes = (*stakes, final.stakes[-1])
+        payments, results = shared_result(final, y, stakes, self.cap)
+        loss, target, weight, rest = results[0]
+        line, gross = open_.lines[0], final.charged[1]
+        if gross:
+            patch[_MEMORY] = self.one.learned(get(_MEMORY), line.proposal, target, weight, loss, rest)
+        if self.thaw is not None and gross < HARDLY * self.cap:
+            self.warm(drafting(get, patch), patch, open_, self.thaw)
+        totals = get(TOTALS)
+        patch[TOTALS] = totals.settled(loss, rest, gross, len(stakes), line.c < 0, self.loss_range)
+        serial = self.serial = self.serial + 1
+        count, all_risk, following, _ = get(STANDING)
+        count, all_risk = count - 1, all_risk - open_.at_risk
+        if not count or all_risk < 0.0:  # no rounding may be left over
+            all_risk = 0.0
+        patch[STANDING] = _new(Standing, (count, all_risk, following, serial))
+        if self.counts_room:
+            patch[EXPOSURE] = get(EXPOSURE).left(open_, (), count)
+        patch["open", id_] = None
+        for n in range(open_.blocks) if open_.bets > BLOCK else ():
+            patch["stakes", id_, n] = None
+        payments.by = paid_by_name(stakes, payments)
+        lesson = self._lesson(open_, y, final.nets, final.grosses) if self.teaches else None
+        return id_, y, payments, loss, gross, results, lesson
+
+    def _results(
+        self, open_: OpenForecast, y: int, stakes: list[Stake]
+    ) -> tuple[Payments, tuple[LineResult, ...]]:
+        return shared_result(open_, y, stakes, self.cap)
