@@ -1,4 +1,4 @@
-"""A process that stakes as fast as it can: `python child.py address key round stakes acknowledged`.
+"""A process that stakes as fast as it can: `python child.py address key book name stakes notes`.
 
 Three threads, of which one stakes in groups. Whatever was acknowledged is noted in a file before going on.
 """
@@ -18,10 +18,10 @@ def request(name: str, n: int) -> dict[str, Any]:
     return {"do": "stake", "id": "open", "by": name, "stake": 1 if n % 2 else -1, "key": f"{name} {n}"}
 
 
-def main(address: str, key: str, name: str, stakes: int, acknowledged: str) -> None:
+def main(address: str, key: str, book_name: str, name: str, stakes: int, acknowledged: str) -> None:
     """Stake, each thread so many times."""
     ledger = Ledger.open(address, key=key, wait=60)
-    book = ledger.book("book")
+    book = ledger.book(book_name)
     notes = os.open(acknowledged, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def stake(thread: int, size: int) -> None:
@@ -41,4 +41,5 @@ def main(address: str, key: str, name: str, stakes: int, acknowledged: str) -> N
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5])
+    address, key, book, name, stakes, notes = sys.argv[1:]
+    main(address, key, book, name, int(stakes), notes)

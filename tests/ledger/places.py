@@ -66,4 +66,4 @@ def whole(place: Place, book: str = "book") -> None:
     for first, seq in place.run("SELECT first, seq FROM keys WHERE book = ?", book):
         assert 1 <= first <= seq + 1 <= last + 1
     with place.open() as ledger:
-        ledger.verify()
+        ledger.verify(book=book)

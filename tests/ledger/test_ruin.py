@@ -1,4 +1,4 @@
-"""Everyone is out to ruin the book: it never loses more than its capital, nor to anyone more than her line."""
+"""All are out to ruin the book: it never loses more than its capital, nor to anyone more than her line."""
 
 from collections import defaultdict, deque
 from typing import Any
