@@ -205,6 +205,8 @@ def forecast(state: State, seq: int, at: int, given: Body, finished: Finished) -
     mu: Any = given.get("mu")
     c_hat, groups = given.get("c_hat"), given.get("groups")
     if groups is not None:
+        if not isinstance(groups, (str, list, tuple)):
+            raise TypeError(f"groups must be a text or a list of texts; got {groups!r}")
         groups = [read_text("groups", one) for one in ([groups] if isinstance(groups, str) else groups)]
     made = state.f.forecast(mu=mu, c_hat=c_hat, groups=groups, id=seq)
     if subject.versions and not subject.staked_on:
@@ -260,7 +262,8 @@ def staked(state: State, seq: int, at: int, given: Body, finished: Finished) -> 
 def read_stake(value: Any) -> int:
     """Return a stake: a whole number of units, not 0."""
     if type(value) is not int:
-        size = read_units("stake", abs(value) if isinstance(value, (int, float)) else value)
+        signed = isinstance(value, (int, float)) and not isinstance(value, bool)  # abs(True) would pass for 1
+        size = read_units("stake", abs(value) if signed else value)
         value = size if value > 0 else -size
     if value == 0:
         raise ValueError("stake must not be 0: it says what is paid, above 0 if it happens, below 0 if not")
