@@ -14,7 +14,7 @@ from makewhole.insured.statement import Statement
 from makewhole.ledger.events import Event
 from makewhole.ledger.money import read_units, whole_price
 from makewhole.ledger.receipts import Receipt
-from makewhole.ledger.rules import Subject, absent, read_by, read_stake, read_text
+from makewhole.ledger.rules import Subject, absent, check_open, read_by, read_stake, read_text
 from makewhole.ledger.statement import BookStatement, state_book
 from makewhole.ledger.writing import Request, Waiting, Writer
 
@@ -242,6 +242,7 @@ class Book:
         with self._writer.lock:
             state = self._writer.state()
             subject = self._find(id)
+            check_open(id, subject, self._writer.now(state))
             mu, c = (asked := state.f.quote(subject.versions[-1], by=who)).mu, asked.c
             turnover = state.money.turnover
             left, one_sided = int(state.f.max_stake) - subject.gross, state.f.one_sided
