@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from makewhole.ledger import Ledger
 from makewhole.ledger.store import Store
@@ -22,7 +22,7 @@ from makewhole.serve.history import History
 from makewhole.serve.problems import Stop
 
 COOKIE = "makewhole_key"
-MOST_BYTES = 65_536
+MOST_BYTES, MOST_LINES = 65_536, 1_048_576
 # Live updates go out this often, however much happens in between.
 TICK = 0.5
 
@@ -131,14 +131,21 @@ class Service:
                     raise Stop(
                         403, f"this is for the role {' or '.join(endpoint.roles)}; yours is {access.role}"
                     )
-            body = None if decoder is None else decoder.decode(await read_body(request))
+            body: Any = None
+            if endpoint.lines and endpoint.method == "POST":
+                body = await read_body(request, MOST_LINES)
+            elif decoder is not None:
+                body = decoder.decode(await read_body(request))
             key = request.headers.get("idempotency-key") if endpoint.keyed else None
             # A key is its owner's: two customers who choose the same do not meet.
             key = None if key is None or access is None else f"{access.id} {key}"
             query = {name: _number(request, name, *rest) for name, *rest in endpoint.query}
             book = request.path_params.get("book", "")
             asked = Asked(self.desk, access, book, body, key, dict(request.path_params), query)
-            return Response(encode(await endpoint.handler(asked)), media_type="application/json")
+            answer = await endpoint.handler(asked)
+            if endpoint.lines:
+                return StreamingResponse(answer, media_type="application/x-ndjson")
+            return Response(encode(answer), media_type="application/json")
 
         return respond
 
@@ -149,13 +156,13 @@ def same_site(request: Request) -> bool:
     return origin is not None and urlsplit(origin).netloc == request.headers.get("host")
 
 
-async def read_body(request: Request) -> bytes:
+async def read_body(request: Request, most: int = MOST_BYTES) -> bytes:
     """The body, up to a limit."""
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
-        if size > MOST_BYTES:
-            raise Stop(413, f"the body must have at most {MOST_BYTES:,} bytes", limit=MOST_BYTES)
+        if size > most:
+            raise Stop(413, f"the body must have at most {most:,} bytes", limit=most)
         parts.append(part)
     return b"".join(parts)
 
