@@ -12,8 +12,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from makewhole.ledger import Book, Receipt
+from makewhole.ledger.refusals import UnknownBook
 from makewhole.serve.access import Access
 from makewhole.serve.desk import Desk
+from makewhole.serve.history import History
 from makewhole.serve.problems import Stop
 
 Text = Annotated[str, Meta(min_length=1, max_length=500)]
@@ -180,6 +182,7 @@ class Asked(NamedTuple):
     key: str | None
     path: dict[str, str]
     query: dict[str, int]
+    history: Callable[[str], History]
 
     @property
     def name(self) -> str:
@@ -299,22 +302,26 @@ async def check(asked: Asked) -> Any:
         given = Receipt.from_json(msgspec.json.encode(asked.body).decode())
     except ValueError as error:
         return CheckOut(False, False, str(error))
+    return await look_up(asked.desk, asked.history, given)
 
-    def there(book: Book) -> bool:
-        seq, head = given.head
-        found = [book.receipt(number).event.hash for number in (given.seq, seq)]
-        return found == [given.event.hash, head]
+
+async def look_up(desk: Desk, history: Callable[[str], History], given: Receipt) -> CheckOut:
+    """Look for a receipt in the log. Anyone can sign one with a key of her own: that says nothing about us."""
+
+    def look(book: Book) -> tuple[bool, bool]:
+        last, key, first = book.head()[0], given.signed[0], book.receipt(1)
+        ours = key in (first.signed[0], first["key"]) or key in history(book.name).keys
+        named = ((given.seq, given.event.hash), given.head)
+        return ours, all(0 < seq <= last and book.receipt(seq).event.hash == hash_ for seq, hash_ in named)
 
     try:
-        kept = await asked.desk.read(given.event.book, there)
-    except (LookupError, ValueError):
-        kept = False
-    says = (
-        "the log has this event, unchanged"
-        if kept
-        else "the log does not have this event: it was changed or cut"
-    )
-    return CheckOut(True, kept, says)
+        ours, kept = await desk.read(given.event.book, look)
+    except UnknownBook as error:
+        return CheckOut(False, False, str(error))
+    if not ours:
+        return CheckOut(False, False, "it was signed with a key that the log does not name")
+    says = "the log has this event, unchanged"
+    return CheckOut(True, kept, says if kept else "the log does not have this event: it was changed or cut")
 
 
 _BOOK = "/api/books/{book}"

@@ -23,7 +23,7 @@ from makewhole.insured.refusals import Refusal
 from makewhole.ledger import Book, Receipt
 from makewhole.ledger.events import Event
 from makewhole.serve.access import Access
-from makewhole.serve.api import ENDPOINTS, STRANGER
+from makewhole.serve.api import ENDPOINTS, STRANGER, look_up
 from makewhole.serve.problems import Stop, problem_of
 from makewhole.serve.service import COOKIE, Service, read_body, same_site
 
@@ -179,15 +179,10 @@ class Pages:
         except ValueError as error:
             return False, str(error)
 
-        def there(book: Book) -> bool:
-            hashes = [book.receipt(number).event.hash for number in (given.seq, given.head[0])]
-            return hashes == [given.event.hash, given.head[1]]
-
-        try:
-            kept = await self._service.desk.read(given.event.book, there)
-        except (LookupError, Refusal):
-            kept = False
-        if not kept:
+        result = await look_up(self._service.desk, self._service.history, given)
+        if not result.genuine:
+            return False, f"It is not ours: {result.says}."
+        if not result.in_the_log:
             return False, "It is genuine, but the log does not have this event: the log was changed or cut."
         return True, f"It is genuine, and event {given.seq} of book {given.event.book} says just that."
 

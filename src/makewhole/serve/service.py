@@ -137,7 +137,7 @@ class Service:
             key = None if key is None or access is None else f"{access.id} {key}"
             query = {name: _number(request, name, *rest) for name, *rest in endpoint.query}
             book = request.path_params.get("book", "")
-            asked = Asked(self.desk, access, book, body, key, dict(request.path_params), query)
+            asked = Asked(self.desk, access, book, body, key, dict(request.path_params), query, self.history)
             return Response(encode(await endpoint.handler(asked)), media_type="application/json")
 
         return respond
