@@ -70,6 +70,7 @@ class Pages:
     def _guarded(self, function: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Any]:
         async def respond(request: Request) -> Response:
             try:
+                self._service.admit(request)
                 return await function(request)
             except HTTPException:
                 raise

@@ -40,10 +40,12 @@ class Limits:
         now = time.monotonic()
         if len(self._left) > 100_000:
             self._left.clear()
-        left, last = self._left.get(who, (self._rate, now))
-        left = min(self._rate, left + (now - last) * self._rate) - 1.0
-        self._left[who] = (max(left, -1.0), now)
-        return left >= 0.0
+        most = max(self._rate, 1.0)  # below one a second, one must still fit
+        left, last = self._left.get(who, (most, now))
+        left = min(most, left + (now - last) * self._rate)
+        allowed = left >= 1.0
+        self._left[who] = (left - allowed, now)  # what is refused costs nothing: else nobody got through
+        return allowed
 
 
 class Service:
@@ -114,16 +116,21 @@ class Service:
             raise Stop(403, "a page of another site cannot ask for this")
         return self.keys.find(cookie)
 
+    def admit(self, request: Request) -> Access | None:
+        """Who asks; a Stop if that is too often."""
+        access = self.access(request)
+        client = request.client.host if request.client is not None else ""
+        if not self.limits.allow(client if access is None else access.id):
+            raise Stop(429, "too many requests")
+        return access
+
     def endpoint(self, endpoint: Endpoint) -> Callable[[Request], Any]:
         """The function that answers requests to a route."""
         decoder = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body)
         encode = msgspec.json.Encoder().encode
 
         async def respond(request: Request) -> Response:
-            access = self.access(request)
-            client = request.client.host if request.client is not None else ""
-            if not self.limits.allow(client if access is None else access.id):
-                raise Stop(429, "too many requests")
+            access = self.admit(request)
             if endpoint.roles is not None:
                 if access is None:
                     raise Stop(401, f"a key is needed, for the role {' or '.join(endpoint.roles)}")
