@@ -25,6 +25,9 @@ Units = Annotated[int, Meta(ge=-(2**50), le=2**50)]
 Amount = Annotated[int, Meta(ge=0, le=2**50)]
 Number = Annotated[int, Meta(ge=0, le=2**53)]
 
+# The longest Idempotency-Key.
+LONGEST_KEY = 200
+
 # Whoever asks without a key is told the price of somebody whom the book does not know.
 STRANGER = "somebody new"
 

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from makewhole.ledger import Ledger
 from makewhole.ledger.store import Store
 from makewhole.serve.access import Access, Keys
-from makewhole.serve.api import Asked, Endpoint
+from makewhole.serve.api import LONGEST_KEY, Asked, Endpoint
 from makewhole.serve.desk import Desk
 from makewhole.serve.history import History
 from makewhole.serve.problems import Stop
@@ -140,6 +140,8 @@ class Service:
                     )
             body = None if decoder is None else decoder.decode(await read_body(request))
             key = request.headers.get("idempotency-key") if endpoint.keyed else None
+            if key is not None and not 0 < len(key) <= LONGEST_KEY:
+                raise Stop(422, f"Idempotency-Key must have 1 to {LONGEST_KEY} characters; got {len(key)}")
             # A key is its owner's: two customers who choose the same do not meet.
             key = None if key is None or access is None else f"{access.id} {key}"
             query = {name: _number(request, name, *rest) for name, *rest in endpoint.query}
