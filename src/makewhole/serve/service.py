@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from makewhole.ledger import Ledger
@@ -161,11 +161,14 @@ def same_site(request: Request) -> bool:
 async def read_body(request: Request) -> bytes:
     """The body, up to a limit."""
     parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > MOST_BYTES:
-            raise Stop(413, f"the body must have at most {MOST_BYTES:,} bytes", limit=MOST_BYTES)
-        parts.append(part)
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > MOST_BYTES:
+                raise Stop(413, f"the body must have at most {MOST_BYTES:,} bytes", limit=MOST_BYTES)
+            parts.append(part)
+    except ClientDisconnect:
+        raise Stop(400, "the body ended before its end") from None  # nobody hears it, but nothing failed
     return b"".join(parts)
 
 
