@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 import jinja2
 import msgspec
@@ -28,9 +28,13 @@ from makewhole.serve.problems import Stop, problem_of
 from makewhole.serve.service import COOKIE, Service, read_body, same_site
 
 _HERE = Path(__file__).parent
+# The last second that a datetime knows, in microseconds since 1970; a forecast may close later.
+_LAST = 253_402_300_799_000_000
 
 
 def _time(at: float) -> str:
+    if at > _LAST:
+        return "after the year 9999"
     return f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
@@ -106,7 +110,7 @@ class Pages:
     async def _home(self, request: Request) -> Response:
         names = list(self._service.heads)
         if len(names) == 1:
-            return RedirectResponse(f"/books/{names[0]}", 303)
+            return RedirectResponse(f"/books/{quote(names[0], safe='')}", 303)
         return self._page(request, "home.html", books=names)
 
     async def _statement(self, request: Request) -> Response:
@@ -276,22 +280,26 @@ def _timeline(events: list[Event]) -> list[tuple[int, str]]:
     return told
 
 
+def _is_amount(text: str) -> bool:
+    """Whether a text is a whole number, and not of thousands of digits."""
+    return text.isascii() and text.isdigit() and len(text) <= 20
+
+
 def _read_quote(form: dict[str, str]) -> dict[str, Any]:
     """What the slip asks: a payout, or lines such as "fly: 0, 9000"."""
     if form.get("payout", "").strip():
         text = form["payout"].replace(" ", "").replace(",", "").replace("\u202f", "")
-        if not text.isdigit():
-            raise ValueError(f"the payout must be a whole number of units; got {form['payout']!r}")
+        if not _is_amount(text):
+            raise ValueError(f"the payout must be a whole number of units; got {form['payout'][:100]!r}")
         return {"payout": int(text)}
     losses = {}
     for line in form.get("actions", "").splitlines():
         if line.strip():
             name, _, numbers = line.partition(":")
-            try:
-                if_0, if_1 = (int(part) for part in numbers.replace(" ", "").split(","))
-            except ValueError:
-                raise ValueError(f"a line must look like 'fly: 0, 9000'; got {line!r}") from None
-            losses[name.strip()] = (if_0, if_1)
+            parts = numbers.replace(" ", "").split(",")
+            if len(parts) != 2 or not all(_is_amount(part.removeprefix("-")) for part in parts):
+                raise ValueError(f"a line must look like 'fly: 0, 9000'; got {line[:100]!r}")
+            losses[name.strip()] = (int(parts[0]), int(parts[1]))
     if not losses:
         raise ValueError("say what you want to be paid, or what each of your choices would cost you")
     return {"losses": losses}
