@@ -82,17 +82,23 @@ class Service:
     async def _tick(self) -> None:
         """Twice a second: settle what is final, see what others have written, and who may do what."""
         while not self.stopping.is_set():
-            wait = TICK
+            wait, names = TICK, list[str]()
             with contextlib.suppress(Exception):  # the database may be away; the next tick tries again
                 await asyncio.to_thread(self.keys.refresh)
-                for name in await asyncio.to_thread(self.ledger.books):
-                    if self.settles and await self.desk.read(name, lambda book: book.due_ids()):
-                        await self.desk.write(name, {"do": "settle"})
-                    self.heads[name] = await self.desk.read(name, lambda book: book.head()[0])
-                    if await asyncio.to_thread(self.history(name).follow, self._past):
+                names = await asyncio.to_thread(self.ledger.books)
+            for name in names:
+                with contextlib.suppress(Exception):  # a book that is damaged must not hold up the others
+                    if await self._look(name):
                         wait = 0.0
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.stopping.wait(), wait)
+
+    async def _look(self, name: str) -> bool:
+        """Settle what is final in a book, and follow its log; returns whether there may be more of it."""
+        if self.settles and await self.desk.read(name, lambda book: book.due_ids()):
+            await self.desk.write(name, {"do": "settle"})
+        self.heads[name] = await self.desk.read(name, lambda book: book.head()[0])
+        return await asyncio.to_thread(self.history(name).follow, self._past)
 
     def history(self, book: str) -> History:
         """The past of a book, as far as it was read."""
