@@ -26,7 +26,10 @@ from makewhole.serve.service import TICK, Service
 _MOST_LISTENERS = 1_000
 # The page takes nothing from elsewhere, and has no code of its own inside.
 _HEADERS = [
-    (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; form-action 'self'"),
+    (
+        b"content-security-policy",
+        b"default-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
+    ),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),  # with none at all, forms would say that they come from nowhere
 ]

@@ -153,7 +153,8 @@ class Service:
             query = {name: _number(request, name, *rest) for name, *rest in endpoint.query}
             book = request.path_params.get("book", "")
             asked = Asked(self.desk, access, book, body, key, dict(request.path_params), query, self.history)
-            return Response(encode(await endpoint.handler(asked)), media_type="application/json")
+            text, headers = encode(await endpoint.handler(asked)), {"cache-control": "no-store"}
+            return Response(text, headers=headers, media_type="application/json")
 
         return respond
 
