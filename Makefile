@@ -15,7 +15,7 @@ export PYTHONHASHSEED := 0
 # scikit-learn runs its array-API check on our estimator only where SciPy has this.
 export SCIPY_ARRAY_API := 1
 
-.PHONY: demo serve-demo quick test test-3.13 test-lowest check fuzz mutants bench bench-flights bench-mcgrad figures clean
+.PHONY: demo serve-demo quick test test-faults test-3.13 test-lowest check fuzz mutants bench bench-flights bench-mcgrad figures clean
 
 demo: $(VENV)/.demo
 	$(BIN)/makewhole study flights --out out
@@ -31,6 +31,10 @@ quick: $(VENV)/.dev
 # Everything, with the branches that no test takes; fails below the floor in pyproject.toml.
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --cov
+
+# The ledger's processes are killed two hundred times on each database, and the disk fails in more ways.
+test-faults: $(VENV)/.dev
+	MAKEWHOLE_KILLS=200 MAKEWHOLE_FUZZ=5 $(BIN)/python -m pytest -n 2 -q tests/ledger -p no:cacheprovider
 
 test-3.13: $(VENV)-3.13/.dev
 	$(VENV)-3.13/bin/python -m pytest -n 2

@@ -215,6 +215,8 @@ def test_nobody_stakes_after_the_time_is_up(book: Book, clock: Clock) -> None:
     with pytest.raises(StakingClosed, match="closed at 5000000"):
         book.stake("UA-1", by="ann", stake=1)
     with pytest.raises(StakingClosed, match="closed at 5000000"):
+        book.quote("UA-1", by="ann", stake=1)
+    with pytest.raises(StakingClosed, match="closed at 5000000"):
         book.forecast("UA-1", mu=0.3)
     book.forecast("UA-2", mu=0.3)
     clock.now = 0  # a clock that jumps back does not open it again

@@ -6,13 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from makewhole.forecasters import BaseForecaster, ask
 from makewhole.insured.refusals import StakeRefused
 from makewhole.insured.statement import Statement
 from makewhole.ledger.events import Event
 from makewhole.ledger.money import read_units, whole_price
 from makewhole.ledger.receipts import Receipt
-from makewhole.ledger.rules import Subject, absent, read_by, read_stake, read_text
+from makewhole.ledger.rules import Subject, absent, check_open, read_by, read_stake, read_text
 from makewhole.ledger.statement import BookStatement, state_book
 from makewhole.ledger.writing import Request, Waiting, Writer
 
@@ -240,6 +242,7 @@ class Book:
         with self._writer.lock:
             state = self._writer.state()
             subject = self._find(id)
+            check_open(id, subject, self._writer.now(state))
             mu, c = (asked := state.f.quote(subject.versions[-1], by=who)).mu, asked.c
             turnover = state.money.turnover
             left, one_sided = int(state.f.max_stake) - subject.gross, state.f.one_sided
@@ -374,18 +377,27 @@ def _quoted(id_: str, mu: float, c: float, stake: int, turnover: int) -> Quote:
 
 def read_request(given: Mapping[str, Any]) -> Request:
     """A request from plain data; an error that names what is wrong."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"a request must be a dictionary; got {given!r}")
     verb = given.get("do")
-    if verb not in VERBS:
+    if not isinstance(verb, str) or verb not in VERBS:
         raise ValueError(f"do must be one of {', '.join(VERBS)}; got {verb!r}")
     kind, names = VERBS[verb]
-    asked = {name: given[name] for name in names if given.get(name) is not None}
+    asked = {name: _plain(given[name]) for name in names if given.get(name) is not None}
     if len(given) > len(asked) + 1 and (unknown := given.keys() - {"do", "key", *names}):
-        raise TypeError(f"{verb} takes {', '.join(names)} and key; got {', '.join(sorted(unknown))}")
+        raise TypeError(
+            f"{verb} takes {', '.join(names)} and key; got {', '.join(sorted(map(str, unknown)))}"
+        )
     if "closes" in asked:
         asked["closes"] = read_time("closes", asked["closes"])
     if "price" in asked:
         asked["most"] = asked.pop("price")
     return Request(kind, asked, given.get("key"))
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy as one of Python: then -5 is below 0, and the same number is the same request."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def read_time(name: str, value: Any) -> int:

@@ -14,7 +14,7 @@ from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.ledger.book import Book
 from makewhole.ledger.money import read_units
 from makewhole.ledger.receipts import Receipt, Signer
-from makewhole.ledger.refusals import LedgerUnavailable
+from makewhole.ledger.refusals import LedgerUnavailable, UnknownBook
 from makewhole.ledger.rules import RULES, read_text
 from makewhole.ledger.store import SqliteStore, Store, open_store
 from makewhole.ledger.verifying import Verified, verify_all
@@ -140,8 +140,8 @@ class Ledger:
             **settings,
         )
         seconds = hold.total_seconds() if isinstance(hold, timedelta) else hold
-        if not 0 <= seconds <= 1e10:
-            raise ValueError(f"hold must be at least 0 seconds; got {hold!r}")
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds <= 1e10:
+            raise ValueError(f"hold must be a timedelta or seconds, from 0 to 1e10; got {hold!r}")
         given = {
             "rules": RULES,
             "unit": read_text("unit", unit),
@@ -154,7 +154,7 @@ class Ledger:
 
     def book(self, name: str, *, base: Any = None) -> Book:
         """A book that was created before; with a model of yours as `base`, forecasts may be made for an x."""
-        writer = self._writer(name)
+        writer = self._writer(read_text("name", name))
         with self.store.lock:
             writer.state()
         return Book(name, writer, None if base is None else adapt(base, None))
@@ -224,7 +224,12 @@ class Ledger:
         With receipts, the log must have the event and the head that each of them names.
         """
         with self.store.lock, self.store.reading():
-            return verify_all(self.store, self.books() if book is None else [book], list(receipts))
+            books = self.store.mentioned()
+            if book is not None:
+                if read_text("book", book) not in books:
+                    raise UnknownBook(f"there is no book {book!r}")
+                books = [book]
+            return verify_all(self.store, books, list(receipts))
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy an SQLite ledger to a new file, while others read and write. The key is not copied."""

@@ -6,8 +6,10 @@ must have the event that it names, with its hash, and the head that it names, to
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import tempfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +34,9 @@ class Signer:
         try:
             return cls.of(path)
         except FileNotFoundError:
-            return cls.new(path)
+            with contextlib.suppress(FileExistsError):  # another was quicker
+                return cls.new(path)
+            return cls.of(path)
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> Signer:
@@ -52,14 +56,15 @@ class Signer:
         """A new key, stored; a FileExistsError if there is a file."""
         ed25519 = need(_ALGORITHM, "ledger")
         private = ed25519.Ed25519PrivateKey.generate()
-        draft = Path(f"{path}.{os.getpid()}.draft")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor, name = tempfile.mkstemp(".draft", f"{Path(path).name}.", Path(path).parent)  # mode 600
+        draft = Path(name)
         try:
             with os.fdopen(descriptor, "w", encoding="ascii") as file:
                 file.write(private.private_bytes_raw().hex() + "\n")
                 file.flush()
                 os.fsync(descriptor)
             os.link(draft, path)  # whole or not at all, and never over another
+            _sync_folder(draft.parent)  # a book that names the key must not outlive it
         finally:
             draft.unlink()
         return cls(private)
@@ -68,6 +73,23 @@ class Signer:
         """The signature of a message, as hexadecimal digits."""
         signature: bytes = self._private.sign(message)
         return signature.hex()
+
+
+def _is(value: Any, kind: type) -> Any:
+    """A value of just this type: "3" would be hashed like 3, but no event has it."""
+    if type(value) is not kind:
+        raise TypeError(f"{value!r} is not {kind.__name__}")
+    return value
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the names in a folder last; Windows does so by itself, and has no way to ask."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 @dataclass(eq=False)
@@ -153,16 +175,18 @@ class Receipt:
         """The receipt for which `to_json` returned this; a ValueError for anything else."""
         try:
             read = json.loads(text)
-            if read["receipt"] != 1:
-                raise ValueError(f"version {read['receipt']}")
-            parts = [read[name] for name in ("book", "seq", "at", "kind", "about", "body")]
-            event = Event._make([*parts, bytes.fromhex(read["hash"])])
-            head = (int(read["head"][0]), bytes.fromhex(read["head"][1]))
-            known = (str(read["key"]), str(read["signature"]))
-            made = cls(event, bytes.fromhex(read["previous"]), head, known=known)
-            made.check()
-        except (KeyError, TypeError, AttributeError, IndexError) as error:
+            if _is(read["receipt"], int) != 1:
+                raise ValueError(f"its version is {read['receipt']}")
+            book, kind, body = (_is(read[name], str) for name in ("book", "kind", "body"))
+            seq, at, head = (_is(number, int) for number in (read["seq"], read["at"], read["head"][0]))
+            about = None if read["about"] is None else _is(read["about"], str)
+            previous, found, key, signature = (
+                bytes.fromhex(read[name]) for name in ("previous", "hash", "key", "signature")
+            )
+            event = Event(book, seq, at, kind, about, body, found)
+            known = (key.hex(), signature.hex())
+            made = cls(event, previous, (head, bytes.fromhex(read["head"][1])), known=known)
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError, RecursionError) as error:
             raise ValueError(f"this is not a receipt: {error!r}") from None
-        except json.JSONDecodeError as error:
-            raise ValueError(f"this is not a receipt: {error}") from None
+        made.check()
         return made

@@ -169,7 +169,8 @@ def absent(id_: str, finished: Finished) -> Exception:
     return SubjectFinal(f"id={id_!r} was {how}, which is final; a mistake is made good with compensate")
 
 
-def _open_for_stakes(id_: str, subject: Subject, at: int) -> None:
+def check_open(id_: str, subject: Subject, at: int) -> None:
+    """Refuse an id on which nobody can stake any more."""
     if subject.outcome is not None:
         raise StakingClosed(f"an outcome was reported for id={id_!r}: nobody can stake on it any more")
     if subject.closes is not None and at >= subject.closes:
@@ -198,13 +199,15 @@ def forecast(state: State, seq: int, at: int, given: Body, finished: Finished) -
             raise absent(id_, finished)
         subject = Subject()
     else:
-        _open_for_stakes(id_, subject, at)
+        check_open(id_, subject, at)
     closes = given.get("closes", subject.closes)
     if closes is not None and arguments.whole("closes", closes, least=0) <= at:
         raise ValueError(f"closes must lie in the future; got {closes}, it is {at} (microseconds since 1970)")
     mu: Any = given.get("mu")
     c_hat, groups = given.get("c_hat"), given.get("groups")
     if groups is not None:
+        if not isinstance(groups, (str, list, tuple)):
+            raise TypeError(f"groups must be a text or a list of texts; got {groups!r}")
         groups = [read_text("groups", one) for one in ([groups] if isinstance(groups, str) else groups)]
     made = state.f.forecast(mu=mu, c_hat=c_hat, groups=groups, id=seq)
     if subject.versions and not subject.staked_on:
@@ -226,7 +229,7 @@ def forecast(state: State, seq: int, at: int, given: Body, finished: Finished) -
 def staked(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
     """Take a stake on the latest forecast for an id, at the price of whoever stakes."""
     id_, subject = _subject(state, given, finished)
-    _open_for_stakes(id_, subject, at)
+    check_open(id_, subject, at)
     by = read_by(given.get("by"))
     stake = read_stake(given.get("stake"))
     cap = int(state.f.max_stake)
@@ -260,7 +263,8 @@ def staked(state: State, seq: int, at: int, given: Body, finished: Finished) -> 
 def read_stake(value: Any) -> int:
     """Return a stake: a whole number of units, not 0."""
     if type(value) is not int:
-        size = read_units("stake", abs(value) if isinstance(value, (int, float)) else value)
+        signed = isinstance(value, (int, float)) and not isinstance(value, bool)  # abs(True) would pass for 1
+        size = read_units("stake", abs(value) if signed else value)
         value = size if value > 0 else -size
     if value == 0:
         raise ValueError("stake must not be 0: it says what is paid, above 0 if it happens, below 0 if not")

@@ -96,6 +96,11 @@ class Store:
         """The names of all books."""
         return [name for (name,) in self._rows("SELECT book FROM events WHERE seq = 1 ORDER BY book")]
 
+    def mentioned(self) -> list[str]:
+        """The names of all books that any row has, also if the beginning of one is missing."""
+        tables = " UNION ".join(f"SELECT book FROM {table}" for table in ("events", "keys", "snapshots"))  # noqa: S608 - our own names
+        return sorted(name for (name,) in self._rows(tables))
+
     def head(self, book: str) -> int:
         """The number of a book's last event; 0 if there is none."""
         rows = self._rows("SELECT seq FROM events WHERE book = ? ORDER BY seq DESC LIMIT 1", (book,))
@@ -221,7 +226,8 @@ class SqliteStore(Store):
             with self._unavailable():
                 self._prepare()
         except BaseException:
-            self._connection.close(force=True)
+            with contextlib.suppress(apsw.Error):  # on a disk that fails, closing fails, too
+                self._connection.close(force=True)
             raise
 
     @contextlib.contextmanager
@@ -273,8 +279,8 @@ class SqliteStore(Store):
     def _transaction(self, begin: str) -> Iterator[None]:
         run = self._connection.execute
         with self._unavailable():
-            run(begin)
             try:
+                run(begin)
                 yield
                 run("COMMIT")
             except BaseException:
@@ -308,7 +314,8 @@ class SqliteStore(Store):
 
     def close(self) -> None:
         """Close the file."""
-        self._connection.close()
+        with self._unavailable():
+            self._connection.close()
 
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------
@@ -317,15 +324,26 @@ class SqliteStore(Store):
 class PostgresStore(Store):
     """A database. An advisory lock takes one book: different books are written at the same time."""
 
-    _SETTINGS = "SET lock_timeout = '{wait}ms'; SET idle_in_transaction_session_timeout = '60s'"
+    # The last two are what PostgreSQL begins with, but its owner may have chosen others. With another
+    # isolation whoever has waited for a book sees it as it was before; without the last, what was answered
+    # can be lost.
+    _SETTINGS = """SET lock_timeout = '{wait}ms'; SET idle_in_transaction_session_timeout = '60s';
+        SET default_transaction_isolation = 'read committed';
+        SELECT set_config('synchronous_commit', 'on', false)
+        WHERE current_setting('synchronous_commit') IN ('off', 'local')"""
 
     def __init__(self, address: str, *, wait: float = 5.0) -> None:
         super().__init__()
         psycopg = need("psycopg", "ledger")
         self._psycopg, self._address, self._wait = psycopg, address, int(wait * 1000)
         self._connection: Any = None
-        with self._unavailable():
-            self._prepare(self._connected())
+        self._closed = False
+        try:
+            with self._unavailable():
+                self._prepare(self._connected())
+        except BaseException:
+            self.close()
+            raise
 
     @contextlib.contextmanager
     def _unavailable(self) -> Iterator[None]:
@@ -339,6 +357,8 @@ class PostgresStore(Store):
 
     def _connected(self) -> Any:
         """The connection; a new one if the last was lost."""
+        if self._closed:
+            raise LedgerUnavailable("the ledger was closed: open it again")
         if self._connection is None or self._connection.closed:
             self._connection = self._psycopg.connect(self._address, autocommit=True)
             self._connection.execute(self._SETTINGS.format(wait=self._wait))
@@ -393,6 +413,7 @@ class PostgresStore(Store):
 
     def close(self) -> None:
         """Close the connection."""
+        self._closed = True
         if self._connection is not None:
             self._connection.close()
 

