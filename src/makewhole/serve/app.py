@@ -181,6 +181,7 @@ def make_app(service: Service) -> ASGIApp:
         ValueError,
         TypeError,
         LookupError,
+        RecursionError,
         msgspec.MsgspecError,
         Exception,
     )

@@ -59,8 +59,8 @@ class Pages:
             (book, self._statement, ["GET"]),
             (f"{book}/charts.json", self._charts, ["GET"]),
             (f"{book}/open", self._open, ["GET"]),
-            (f"{book}/about/{{id:path}}", self._subject, ["GET", "POST"]),
-            (f"{book}/buy/{{id:path}}", self._buy, ["POST"]),
+            (f"{book}/about", self._subject, ["GET", "POST"]),
+            (f"{book}/buy", self._buy, ["POST"]),
             (f"{book}/mine", self._mine, ["GET"]),
             (f"{book}/desk", self._desk, ["GET"]),
             ("/check", self._check, ["GET", "POST"]),
@@ -144,7 +144,7 @@ class Pages:
         )
 
     async def _subject(self, request: Request) -> Response:
-        id_ = request.path_params["id"]
+        id_ = _id(request)
         access = self._service.access(request)
         name = access.name if access is not None and access.role == "customer" else STRANGER
         now = time.time_ns() // 1_000
@@ -205,7 +205,7 @@ class Pages:
     async def _buy(self, request: Request) -> Response:
         access = self._who(request, "customer")
         form = await self._form(request)
-        id_, book = request.path_params["id"], request.path_params["book"]
+        id_, book = _id(request), request.path_params["book"]
         try:
             stake, price = int(form["stake"]), int(form["price"])
         except (KeyError, ValueError):
@@ -255,6 +255,11 @@ class Pages:
         answer = RedirectResponse("/", 303)
         answer.delete_cookie(COOKIE, path="/")
         return answer
+
+
+def _id(request: Request) -> str:
+    """The id that a page is about. It may be any text, such as "..", which would not survive in a path."""
+    return request.query_params.get("id", "")
 
 
 def _timeline(events: list[Event]) -> list[tuple[int, str]]:
