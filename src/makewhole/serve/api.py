@@ -309,7 +309,7 @@ async def check(asked: Asked) -> Any:
 
 
 async def look_up(desk: Desk, history: Callable[[str], History], given: Receipt) -> CheckOut:
-    """Look for a receipt in the log. Anyone can sign one with a key of her own: that says nothing about us."""
+    """Look for a receipt in the log. Anyone can sign one with a key of her own: that is none of ours."""
 
     def look(book: Book) -> tuple[bool, bool]:
         last, key, first = book.head()[0], given.signed[0], book.receipt(1)
