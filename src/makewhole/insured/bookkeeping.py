@@ -493,7 +493,8 @@ class Bookkeeping:
         """Take a forecast and its stakes out of the book; `losses` are given where exposure is capped."""
         serial = self.serial = self.serial + 1
         for key in keys_of("standing", open_.groups):
-            patch[key] = get(key)._replace(revision=serial).left(open_.at_risk)
+            count, at_risk, following, _ = get(key)
+            patch[key] = Standing(count, at_risk, following, serial).left(open_.at_risk)
         if self.counted:
             for key in keys_of("exposure", open_.groups):
                 patch[key] = get(key).left(open_, losses, patch["standing", key[1]].open)

@@ -219,17 +219,24 @@ class LineBook:
         self, get: Get, patch: Patch, id_: Id, stakes: Sequence[Stake], payments: Sequence[float]
     ) -> None:
         """Close the positions on a forecast; without payments it was voided."""
+        if len(stakes) == 1:
+            for name in stakes[0].levels:
+                self._close(get, patch, id_, name, payments[0] if payments else 0.0, 0.0)
+            return
         paid: dict[Name, list[float]] = {}
         for place, stake in enumerate(stakes):
             for name in stake.levels:
                 paid.setdefault(name, []).append(payments[place] if payments else 0.0)
         for name, amounts in paid.items():
-            position: Position = get(("position", id_, name))
-            account: Account = get(("line", name))
-            keep = self.lines.keep_gains
-            amount, rest = exact_sum(amounts)
-            patch["line", name] = account.left(amount, rest, position.at_risk, keep_gains=keep)
-            patch["position", id_, name] = None
+            self._close(get, patch, id_, name, *exact_sum(amounts))
+
+    def _close(self, get: Get, patch: Patch, id_: Id, name: Name, amount: float, rest: float) -> None:
+        """Close the position of a name on a forecast that has paid it so much (and the `rest`)."""
+        key, place = ("line", name), ("position", id_, name)
+        account: Account = get(key)
+        position: Position = get(place)
+        patch[key] = account.left(amount, rest, position.at_risk, keep_gains=self.lines.keep_gains)
+        patch[place] = None
 
     def customer(self, get: Get, name: Name) -> Customer:
         """What a name has taken and how much more it may."""

@@ -19,7 +19,9 @@ def line_results(
     The losses of the lines are what was paid, to the last digit: a payment on several classes is rounded, and
     the difference is counted on the first of them that has a stake.
     """
-    happened = [float(y)] if classes is None else [float(y == k) for k in range(classes)]
+    if classes is None:
+        return _single_result(open_, y, stakes, max_stake)
+    happened = [float(y == k) for k in range(classes)]
     zero = (0.0,) * len(happened)
     lines, nets, grosses, extra = open_.lines, open_.nets, open_.grosses, open_.surcharges or zero
     payments, parts = Payments(), []
@@ -45,6 +47,25 @@ def line_results(
         check_conserved(loss, expected, scale)
         results.append(tuple.__new__(LineResult, (loss, target, weight, rest)))
     return payments, tuple(results)
+
+
+def _single_result(
+    open_: OpenForecast, y: float, stakes: Sequence[Stake], max_stake: float
+) -> tuple[Payments, tuple[LineResult, ...]]:
+    """The same for a binary event, which has one line: with the same numbers, in half the time."""
+    mu, c, origin, *_ = open_.lines[0]
+    net, gross, error = open_.nets[0], open_.grosses[0], y - mu
+    payments = Payments()
+    for (b,), _, _, dearer in stakes:
+        paid = b * error - abs(b) * c
+        payments.append(0.0 + (paid - dearer[0] if dearer else paid))  # 0.0: never -0.0
+    expected, target, weight = balance(mu, c, origin, y, net, gross, max_stake)
+    if open_.surcharges and open_.surcharges[0]:  # what was booked is learned: w·(x − λ) is the loss
+        extra = open_.surcharges[0]
+        expected, target = expected - extra, target - extra / gross
+    loss, rest = exact_sum(payments)
+    check_conserved(loss, expected, gross * (1.0 + abs(c)))
+    return payments, (tuple.__new__(LineResult, (loss, target, weight, rest)),)
 
 
 def shared_result(

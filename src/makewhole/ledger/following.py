@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 from makewhole.insured.refusals import ConservationError, Refusal
 from makewhole.ledger.events import Event, chained, plain_text
@@ -14,7 +14,19 @@ from makewhole.ledger.store import Store
 _read = json.JSONDecoder().raw_decode
 
 
-def follow(state: State, event: Event, store: Store) -> None:
+# The event with which an id has ended, and how.
+Ends = dict[str, tuple[int, str]]
+
+
+def walk(store: Store, book: str, after: int = 0) -> Iterator[tuple[Event, Ends]]:
+    """The events of a book after a number, each with the ends of all ids that it may be about."""
+    for page in store.pages(book, after):
+        ends = store.ends_among(book, {event.about for event in page if event.about is not None})
+        for event in page:
+            yield event, ends
+
+
+def follow(state: State, event: Event, ends: Ends) -> None:
     """Take a state one event further, if the event follows from it; LogDamaged if it does not."""
     book, seq, at, kind, about, body, found = event
     if seq != state.seq + 1:
@@ -23,7 +35,7 @@ def follow(state: State, event: Event, store: Store) -> None:
         raise LogDamaged(f"book {book!r}: event {seq} was changed: its hash does not fit", seq)
     try:
         given, end = _read(body)
-        again = KINDS[kind](state, seq, at, given, lambda id_: store.ended(book, id_, seq))
+        again = KINDS[kind](state, seq, at, given, lambda id_: _ended_before(ends, id_, seq))
     except (Refusal, ConservationError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise LogDamaged(
             f"book {book!r}: event {seq}, {kind!r}, cannot have happened: {error}", seq
@@ -32,6 +44,11 @@ def follow(state: State, event: Event, store: Store) -> None:
         message = f"book {book!r}: event {seq}, {kind!r}, does not follow from those before it"
         raise LogDamaged(message, seq, again)
     state.seq, state.at, state.hash = seq, at, found
+
+
+def _ended_before(ends: Ends, id_: str, seq: int) -> str | None:
+    end, kind = ends.get(id_, (seq, None))
+    return kind if end < seq else None
 
 
 def snapshot_of(state: State) -> str:
@@ -53,11 +70,11 @@ def recover(store: Store, book: str) -> State:
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         at = 0 if kept is None else kept[0]
         raise LogDamaged(f"book {book!r}: the snapshot after event {at} is damaged: {error}", at) from error
-    return read_on(state, store.events(book, state.seq), store)
+    return read_on(state, store)
 
 
-def read_on(state: State, events: Iterable[Event], store: Store) -> State:
-    """Follow further events."""
-    for event in events:
-        follow(state, event, store)
+def read_on(state: State, store: Store) -> State:
+    """Follow what was written since."""
+    for event, ends in walk(store, state.name, state.seq):
+        follow(state, event, ends)
     return state

@@ -93,8 +93,14 @@ class Store:
     # --- the log ------------------------------------------------------------------------------------------
 
     def books(self) -> list[str]:
-        """The names of all books."""
-        return [name for (name,) in self._rows("SELECT book FROM events WHERE seq = 1 ORDER BY book")]
+        """The names of all books: one step along the index for each, however many events there are."""
+        found: list[str] = []
+        while True:
+            sql = "SELECT book FROM events WHERE book > ? ORDER BY book LIMIT 1"
+            rows = self._rows(sql, (found[-1] if found else "",))
+            if not rows:
+                return found
+            found.append(rows[0][0])
 
     def mentioned(self) -> list[str]:
         """The names of all books that any row has, also if the beginning of one is missing."""
@@ -107,15 +113,20 @@ class Store:
         return rows[0][0] if rows else 0
 
     def events(self, book: str, after: int = 0) -> Iterator[Event]:
-        """The events of a book after a number, a page at a time."""
+        """The events of a book after a number."""
+        for page in self.pages(book, after):
+            yield from page
+
+    def pages(self, book: str, after: int = 0) -> Iterator[list[Event]]:
+        """The same, some thousand at a time."""
         sql = f"SELECT {_EVENT} FROM events WHERE book = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}"  # noqa: S608 - our own names
         while True:
             with self.lock:
-                page = self._rows(sql, (book, after))
-            yield from map(Event._make, page)
+                page = list(map(Event._make, self._rows(sql, (book, after))))
+            yield page
             if len(page) < _PAGE:
                 return
-            after = page[-1][1]
+            after = page[-1].seq
 
     def between(self, book: str, first: int, last: int) -> list[Event]:
         """The events of a book from one number to another, both included."""
@@ -141,18 +152,13 @@ class Store:
         rows = self._rows(sql, (book, id_))
         return Event._make(rows[0]) if rows else None
 
-    def ended_among(self, book: str, ids: Iterable[str]) -> dict[str, str]:
-        """How each of these ids ended, "settled" or "voided"; those that did not are left out."""
-        sql = f"""SELECT about, kind FROM events {self._BY_ID} WHERE book = ? AND about {self._AMONG}
-                  AND kind IN ('settled', 'voided')"""  # noqa: S608 - our own names
-        return dict(self._rows(sql, (book, self._list(ids)))) if ids else {}
-
-    def ended(self, book: str, id_: str, before: int) -> str | None:
-        """How an id ended, "settled" or "voided", in the events before a number; None if it did not."""
-        sql = f"""SELECT kind FROM events {self._BY_ID} WHERE book = ? AND about = ? AND seq < ?
-                  AND kind IN ('settled', 'voided') ORDER BY seq DESC LIMIT 1"""  # noqa: S608 - our own names
-        rows = self._rows(sql, (book, id_, before))
-        return rows[0][0] if rows else None
+    def ends_among(self, book: str, ids: Iterable[str]) -> dict[str, tuple[int, str]]:
+        """The event with which each of these ids has ended, and how; those that have not are left out."""
+        sql = f"""SELECT about, seq, kind FROM events {self._BY_ID} WHERE book = ? AND about {self._AMONG}
+                  AND kind IN ('settled', 'voided') ORDER BY seq DESC"""  # noqa: S608 - our own names
+        return (
+            {id_: (seq, kind) for id_, seq, kind in self._rows(sql, (book, self._list(ids)))} if ids else {}
+        )
 
     def keys_among(self, book: str, keys: Iterable[str]) -> dict[str, Key]:
         """What was done under these keys; those that were not used are left out."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from makewhole.ledger.following import follow, snapshot_of
+from makewhole.ledger.following import follow, snapshot_of, walk
 from makewhole.ledger.receipts import Receipt
 from makewhole.ledger.refusals import LogDamaged
 from makewhole.ledger.rules import State
@@ -43,13 +43,13 @@ def verify_book(store: Store, book: str, receipts: Sequence[Receipt]) -> State:
     """Replay one book; returns its state."""
     state, public, kept = State(book), set(), store.snapshot(book)
     named = _named(receipts)
-    for event in store.events(book):
+    for event, ends in walk(store, book):
         for hash_ in named.pop(event.seq, ()):
             if hash_ != event.hash:
                 raise LogDamaged(
                     f"book {book!r}: event {event.seq} is not the one that a receipt names", event.seq
                 )
-        follow(state, event, store)
+        follow(state, event, ends)
         public.add(state.key)
         if kept is not None and kept[0] == event.seq and snapshot_of(state) != kept[1]:
             message = f"book {book!r}: the snapshot after event {event.seq} is not what the log says"

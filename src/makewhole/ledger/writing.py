@@ -21,7 +21,6 @@ _LARGEST_GROUP = 1_000
 # A snapshot is taken after so many events, or more if it is large: then it costs no more than the events do.
 _SNAPSHOT_EVERY = 5_000
 _BYTES_PER_EVENT = 200
-_ALL = 2**62
 
 
 class Request(NamedTuple):
@@ -99,7 +98,7 @@ class Writer:
             kept = store.snapshot(self.book)
             self._snapshot_at, self._snapshot_size = (kept[0], len(kept[1])) if kept else (0, 0)
         elif store.head(self.book) != state.seq:
-            read_on(state, store.events(self.book, state.seq), store)
+            read_on(state, store)
         self._state = state
         return state
 
@@ -184,7 +183,8 @@ class Writer:
 
     def ended(self, id_: str) -> str | None:
         """How an id ended."""
-        return self._store.ended(self.book, id_, _ALL)
+        found = self._store.ends_among(self.book, [id_]).get(id_)
+        return None if found is None else found[1]
 
     def receipt(self, seq: int) -> Receipt:
         """The receipt for an event that is stored; a LookupError if there is none."""
@@ -243,7 +243,8 @@ class _Draft:
             except (ValueError, TypeError) as error:
                 one.error = error
         self._known = self._store.keys_among(self._book, keys)
-        self._ended = self._store.ended_among(self._book, ids)
+        ends = self._store.ends_among(self._book, ids)
+        self._ended = {id_: kind for id_, (_, kind) in ends.items()}
 
     def _decide(self, state: State, one: Waiting) -> None:
         kind, given, key = _asked(one)

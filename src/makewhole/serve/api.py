@@ -5,7 +5,8 @@ The same table makes the routes and the OpenAPI document, so that the document i
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -16,7 +17,7 @@ from makewhole.ledger.refusals import UnknownBook
 from makewhole.serve.access import Access
 from makewhole.serve.desk import Desk
 from makewhole.serve.history import History
-from makewhole.serve.problems import Stop
+from makewhole.serve.problems import Stop, problem_of
 
 Text = Annotated[str, Meta(min_length=1, max_length=500)]
 Probability = Annotated[float, Meta(ge=0.0, le=1.0)]
@@ -205,6 +206,7 @@ class Endpoint(NamedTuple):
     handler: Callable[[Asked], Awaitable[Any]]
     keyed: bool = False
     query: tuple[tuple[str, int, int, int], ...] = ()
+    lines: bool = False  # takes and answers lines of JSON
 
 
 def _plain(receipt: Receipt) -> msgspec.Raw:
@@ -327,8 +329,58 @@ async def look_up(desk: Desk, history: Callable[[str], History], given: Receipt)
     return CheckOut(True, kept, says if kept else "the log does not have this event: it was changed or cut")
 
 
+# What each role may ask for in lines; whoever asks is who stakes and reports.
+_LINES = {"publisher": ("forecast", "void"), "oracle": ("report",), "customer": ("stake",)}
+
+
+async def requests(asked: Asked) -> list[bytes]:
+    """Do many things; each is answered by a line with its receipt, or with a problem."""
+    role, name = (asked.access.role, asked.access.name) if asked.access is not None else ("", "")
+    wanted: list[dict[str, Any]] = []
+    for number, line in enumerate(asked.body.splitlines(), 1):
+        if not line.strip():
+            continue
+        given = msgspec.json.decode(line, type=dict[str, Any])
+        if given.get("do") not in _LINES.get(role, ()):
+            raise Stop(403, f"line {number}: as {role} you may do {', '.join(_LINES.get(role, ()))}")
+        if "by" in given:
+            raise Stop(422, f"line {number}: by is whom your key names")
+        if given["do"] in ("stake", "report"):
+            given["by"] = name
+        if asked.access is not None and isinstance(given.get("key"), str):
+            given["key"] = f"{asked.access.id} {given['key']}"
+        wanted.append(given)
+    waiting = [asked.desk.write(asked.book, given) for given in wanted]
+    answers = await asyncio.gather(*waiting, return_exceptions=True)
+    return [_line(answer) for answer in answers]
+
+
+def _line(answer: Any) -> bytes:
+    if isinstance(answer, Exception):
+        return msgspec.json.encode(problem_of(answer)) + b"\n"
+    receipt: Receipt = answer[0]
+    return receipt.to_json().encode() + b"\n"
+
+
+async def log(asked: Asked) -> AsyncIterator[bytes]:
+    """Send the whole log, line by line, as it stands when each page is read."""
+
+    async def pages() -> AsyncIterator[bytes]:
+        since = asked.query["since"]
+        while True:
+            page = await events(asked._replace(query={"since": since, "limit": 1_000}))
+            yield b"".join(msgspec.json.encode(event) + b"\n" for event in page)
+            if len(page) < 1_000:
+                return
+            since = page[-1]["seq"]
+
+    await asked.desk.read(asked.book, Book.head)  # a problem, where there is one, comes before the first line
+    return pages()
+
+
 _BOOK = "/api/books/{book}"
 _PAGE = (("limit", 100, 1, 1_000),)
+_SINCE = (("since", 0, 0, 2**53),)
 ENDPOINTS = (
     Endpoint("GET", f"{_BOOK}/statement", "The sums of a book", None, None, StatementOut, statement),
     Endpoint("GET", f"{_BOOK}/forecasts", "What can be bet on", None, None, list[OpenOut], open_forecasts),
@@ -375,7 +427,7 @@ ENDPOINTS = (
         None,
         list[EventOut],
         events,
-        query=(("since", 0, 0, 2**53), *_PAGE),
+        query=(*_SINCE, *_PAGE),
     ),
     Endpoint(
         "GET",
@@ -385,6 +437,19 @@ ENDPOINTS = (
         None,
         ReceiptOut,
         receipt,
+    ),
+    Endpoint(
+        "GET", f"{_BOOK}/log", "The log as lines", ("auditor",), None, str, log, query=_SINCE, lines=True
+    ),
+    Endpoint(
+        "POST",
+        f"{_BOOK}/requests",
+        "Many requests as lines",
+        ("publisher", "oracle", "customer"),
+        None,
+        str,
+        requests,
+        lines=True,
     ),
     Endpoint("POST", "/api/receipts/check", "Check a receipt", None, ReceiptOut, CheckOut, check),
 )

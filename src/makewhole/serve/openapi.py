@@ -48,6 +48,10 @@ def document(version: str) -> dict[str, Any]:
     }
 
 
+def _media(endpoint: Endpoint) -> str:
+    return "application/x-ndjson" if endpoint.lines else "application/json"
+
+
 def _operation(endpoint: Endpoint, of: dict[str, Any]) -> dict[str, Any]:
     parameters: list[dict[str, Any]] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
@@ -61,7 +65,7 @@ def _operation(endpoint: Endpoint, of: dict[str, Any]) -> dict[str, Any]:
         parameters.append({"name": "Idempotency-Key", "in": "header", "required": False, "schema": text})
     problem = {"application/problem+json": {"schema": of[repr(Problem)]}}
     answers: dict[str, Any] = {
-        "200": {"description": "done", "content": {"application/json": {"schema": of[repr(endpoint.answer)]}}}
+        "200": {"description": "done", "content": {_media(endpoint): {"schema": of[repr(endpoint.answer)]}}}
     }
     answers |= {code: {"description": about, "content": problem} for code, about in _PROBLEMS.items()}
     made: dict[str, Any] = {
@@ -73,6 +77,11 @@ def _operation(endpoint: Endpoint, of: dict[str, Any]) -> dict[str, Any]:
     }
     if endpoint.roles is not None:
         made["security"] = [{"key": []}]
+    if endpoint.lines and endpoint.method == "POST":
+        made["requestBody"] = {
+            "required": True,
+            "content": {_media(endpoint): {"schema": {"type": "string"}}},
+        }
     if endpoint.body is not None:
         content = {"application/json": {"schema": of[repr(endpoint.body)]}}
         made["requestBody"] = {"required": True, "content": content}

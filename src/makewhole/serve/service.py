@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from makewhole.ledger import Ledger
 from makewhole.ledger.store import Store
@@ -22,7 +22,7 @@ from makewhole.serve.history import History
 from makewhole.serve.problems import Stop
 
 COOKIE = "makewhole_key"
-MOST_BYTES = 65_536
+MOST_BYTES, MOST_LINES = 65_536, 1_048_576
 # Live updates go out this often, however much happens in between.
 TICK = 0.5
 
@@ -144,7 +144,11 @@ class Service:
                     raise Stop(
                         403, f"this is for the role {' or '.join(endpoint.roles)}; yours is {access.role}"
                     )
-            body = None if decoder is None else decoder.decode(await read_body(request))
+            body: Any = None
+            if endpoint.lines and endpoint.method == "POST":
+                body = await read_body(request, MOST_LINES)
+            elif decoder is not None:
+                body = decoder.decode(await read_body(request))
             key = request.headers.get("idempotency-key") if endpoint.keyed else None
             if key is not None and not 0 < len(key) <= LONGEST_KEY:
                 raise Stop(422, f"Idempotency-Key must have 1 to {LONGEST_KEY} characters; got {len(key)}")
@@ -153,8 +157,10 @@ class Service:
             query = {name: _number(request, name, *rest) for name, *rest in endpoint.query}
             book = request.path_params.get("book", "")
             asked = Asked(self.desk, access, book, body, key, dict(request.path_params), query, self.history)
-            text, headers = encode(await endpoint.handler(asked)), {"cache-control": "no-store"}
-            return Response(text, headers=headers, media_type="application/json")
+            answer, headers = await endpoint.handler(asked), {"cache-control": "no-store"}
+            if endpoint.lines:
+                return StreamingResponse(answer, headers=headers, media_type="application/x-ndjson")
+            return Response(encode(answer), headers=headers, media_type="application/json")
 
         return respond
 
@@ -165,14 +171,14 @@ def same_site(request: Request) -> bool:
     return origin is not None and urlsplit(origin).netloc == request.headers.get("host")
 
 
-async def read_body(request: Request) -> bytes:
+async def read_body(request: Request, most: int = MOST_BYTES) -> bytes:
     """The body, up to a limit."""
     parts, size = [], 0
     try:
         async for part in request.stream():
             size += len(part)
-            if size > MOST_BYTES:
-                raise Stop(413, f"the body must have at most {MOST_BYTES:,} bytes", limit=MOST_BYTES)
+            if size > most:
+                raise Stop(413, f"the body must have at most {most:,} bytes", limit=most)
             parts.append(part)
     except ClientDisconnect:
         raise Stop(400, "the body ended before its end") from None  # nobody hears it, but nothing failed
