@@ -30,6 +30,8 @@ REQUESTS: dict[tuple[str, str], Any] = {
     ("POST", api("outcomes")): {"id": "ID", "outcome": 1},
     ("GET", api("events")): None,
     ("GET", api("receipts/2")): None,
+    ("GET", api("log")): None,
+    ("POST", api("requests")): None,
     ("POST", "/api/receipts/check"): {},
 }
 

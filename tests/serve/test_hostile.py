@@ -123,6 +123,55 @@ def test_whenever_it_closes_the_next_request_is_answered(
     assert clients[None].get(api("statement")).status_code == 200
 
 
+LINES = [
+    (b'{"do": "stake", "id": "lines", "stake": 5}\n\n{"do": "stake", "id": "lines", "stake": 6}', 200),
+    (b"", 200),
+    (b"{", 422),
+    (b"[]", 422),
+    (b'{"do": "forecast", "id": "lines", "mu": 0.5}', 403),
+    (b'{"do": "settle"}', 403),
+    (b'{"do": ["stake"]}', 403),
+    (b'{"do": {}}', 403),
+    (b'{"do": "stake", "id": "lines", "stake": 5, "by": "bob"}', 422),
+    (b'{"do": "stake", "id": "lines", "stake": 5, "most": 5}', 422),
+    (b'{"do": "stake", "id": "lines", "stake": 5, "key": ""}', 422),
+    (b'{"do": "stake", "id": "lines", "stake": 5, "key": 7}', 422),
+    (b'{"do": "stake", "id": "lines", "stake": ' + b"9" * 400 + b"}", 422),
+    (b'{"do": "stake", "id": "lines", "stake": ' + b"[" * 980 + b"]" * 980 + b"}", 422),
+    (b'{"do": "stake", "id": "lines", "stake": ' + b"[" * 90_000 + b"}", 422),
+    (b" " * 1_048_577, 413),
+]
+
+
+@pytest.mark.parametrize(("body", "status"), LINES, ids=lambda value: repr(value)[:70])
+def test_lines_are_checked_as_requests_are_that_come_alone(
+    body: bytes, status: int, clients: Clients, publish: Publish
+) -> None:
+    publish("lines")
+    before = len(clients["customer"].get(api("positions"), params={"limit": 1_000}).json())
+    answer = clients["customer"].post(api("requests"), content=body)
+    if status == 200:
+        receipts = [Receipt.from_json(line) for line in answer.text.splitlines()]
+        assert [receipt["by"] for receipt in receipts] == ["ann"] * body.count(b'stake",')
+        return
+    problem(answer, status)
+    assert len(clients["customer"].get(api("positions"), params={"limit": 1_000}).json()) == before
+
+
+def test_thousands_of_lines_are_answered_in_their_order(clients: Clients, publish: Publish) -> None:
+    publish("many lines")
+    sizes = [*range(1, 2_000)]
+    asked = [{"do": "stake", "id": "many lines", "stake": size, "key": f"line {size}"} for size in sizes]
+    body = "\n".join(map(json.dumps, asked))
+    first, again = (clients["customer"].post(api("requests"), content=body).text for _ in range(2))
+    assert [json.loads(json.loads(line)["body"])["stake"] for line in first.splitlines()] == sizes
+    assert [json.loads(line)["seq"] for line in first.splitlines()] == [
+        json.loads(line)["seq"] for line in again.splitlines()
+    ]
+    log = [json.loads(line) for line in clients["auditor"].get(api("log")).text.splitlines()]
+    assert [one["seq"] for one in log] == list(range(1, len(log) + 1))
+
+
 def raw(server: Served, text: bytes, finish: bool = True) -> bytes:
     """Send bytes, and read what comes back until the server closes."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as line:

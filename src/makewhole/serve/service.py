@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from makewhole.ledger import Ledger
 from makewhole.ledger.store import Store
 from makewhole.serve.access import Access, Keys
-from makewhole.serve.api import LONGEST_KEY, Asked, Endpoint
+from makewhole.serve.api import Asked, Endpoint, own_key
 from makewhole.serve.desk import Desk
 from makewhole.serve.history import History
 from makewhole.serve.problems import Stop
@@ -150,10 +150,7 @@ class Service:
             elif decoder is not None:
                 body = decoder.decode(await read_body(request))
             key = request.headers.get("idempotency-key") if endpoint.keyed else None
-            if key is not None and not 0 < len(key) <= LONGEST_KEY:
-                raise Stop(422, f"Idempotency-Key must have 1 to {LONGEST_KEY} characters; got {len(key)}")
-            # A key is its owner's: two customers who choose the same do not meet.
-            key = None if key is None or access is None else f"{access.id} {key}"
+            key = None if access is None else own_key(access, key)
             query = {name: _number(request, name, *rest) for name, *rest in endpoint.query}
             book = request.path_params.get("book", "")
             asked = Asked(self.desk, access, book, body, key, dict(request.path_params), query, self.history)
