@@ -13,8 +13,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from makewhole.ledger import Book, Receipt
+from makewhole.ledger.refusals import UnknownBook
 from makewhole.serve.access import Access
 from makewhole.serve.desk import Desk
+from makewhole.serve.history import History
 from makewhole.serve.problems import Stop, problem_of
 
 Text = Annotated[str, Meta(min_length=1, max_length=500)]
@@ -23,6 +25,9 @@ Probability = Annotated[float, Meta(ge=0.0, le=1.0)]
 Units = Annotated[int, Meta(ge=-(2**50), le=2**50)]
 Amount = Annotated[int, Meta(ge=0, le=2**50)]
 Number = Annotated[int, Meta(ge=0, le=2**53)]
+
+# The longest Idempotency-Key.
+LONGEST_KEY = 200
 
 # Whoever asks without a key is told the price of somebody whom the book does not know.
 STRANGER = "somebody new"
@@ -181,6 +186,7 @@ class Asked(NamedTuple):
     key: str | None
     path: dict[str, str]
     query: dict[str, int]
+    history: Callable[[str], History]
 
     @property
     def name(self) -> str:
@@ -301,48 +307,77 @@ async def check(asked: Asked) -> Any:
         given = Receipt.from_json(msgspec.json.encode(asked.body).decode())
     except ValueError as error:
         return CheckOut(False, False, str(error))
+    return await look_up(asked.desk, asked.history, given)
 
-    def there(book: Book) -> bool:
-        seq, head = given.head
-        found = [book.receipt(number).event.hash for number in (given.seq, seq)]
-        return found == [given.event.hash, head]
+
+async def look_up(desk: Desk, history: Callable[[str], History], given: Receipt) -> CheckOut:
+    """Look for a receipt in the log. Anyone can sign one with a key of her own: that is none of ours."""
+
+    def look(book: Book) -> tuple[bool, bool]:
+        last, key, first = book.head()[0], given.signed[0], book.receipt(1)
+        ours = key in (first.signed[0], first["key"]) or key in history(book.name).keys
+        named = ((given.seq, given.event.hash), given.head)
+        return ours, all(0 < seq <= last and book.receipt(seq).event.hash == hash_ for seq, hash_ in named)
 
     try:
-        kept = await asked.desk.read(given.event.book, there)
-    except (LookupError, ValueError):
-        kept = False
-    says = (
-        "the log has this event, unchanged"
-        if kept
-        else "the log does not have this event: it was changed or cut"
-    )
-    return CheckOut(True, kept, says)
+        ours, kept = await desk.read(given.event.book, look)
+    except UnknownBook as error:
+        return CheckOut(False, False, str(error))
+    if not ours:
+        return CheckOut(False, False, "it was signed with a key that the log does not name")
+    says = "the log has this event, unchanged"
+    return CheckOut(True, kept, says if kept else "the log does not have this event: it was changed or cut")
 
 
 # What each role may ask for in lines; whoever asks is who stakes and reports.
-_LINES = {"publisher": ("forecast", "void"), "oracle": ("report",), "customer": ("stake",)}
+_LINES: dict[str, dict[str, type[Struct]]] = {
+    "publisher": {"forecast": ForecastIn, "void": VoidIn},
+    "oracle": {"report": OutcomeIn},
+    "customer": {"stake": StakeIn},
+}
+_BLOCK = 64
 
 
-async def requests(asked: Asked) -> list[bytes]:
+async def requests(asked: Asked) -> AsyncIterator[bytes]:
     """Do many things; each is answered by a line with its receipt, or with a problem."""
-    role, name = (asked.access.role, asked.access.name) if asked.access is not None else ("", "")
-    wanted: list[dict[str, Any]] = []
-    for number, line in enumerate(asked.body.splitlines(), 1):
-        if not line.strip():
-            continue
-        given = msgspec.json.decode(line, type=dict[str, Any])
-        if given.get("do") not in _LINES.get(role, ()):
-            raise Stop(403, f"line {number}: as {role} you may do {', '.join(_LINES.get(role, ()))}")
-        if "by" in given:
-            raise Stop(422, f"line {number}: by is whom your key names")
-        if given["do"] in ("stake", "report"):
-            given["by"] = name
-        if asked.access is not None and isinstance(given.get("key"), str):
-            given["key"] = f"{asked.access.id} {given['key']}"
-        wanted.append(given)
+    lines = [line for line in enumerate(asked.body.splitlines(), 1) if line[1].strip()]
+    wanted = [_read_line(asked, number, line) for number, line in lines]
     waiting = [asked.desk.write(asked.book, given) for given in wanted]
     answers = await asyncio.gather(*waiting, return_exceptions=True)
-    return [_line(answer) for answer in answers]
+
+    async def blocks() -> AsyncIterator[bytes]:
+        for start in range(0, len(answers), _BLOCK):
+            yield b"".join(map(_line, answers[start : start + _BLOCK]))
+            await asyncio.sleep(0)  # signing thousands at once would hold up everybody else
+
+    return blocks()
+
+
+def _read_line(asked: Asked, number: int, line: bytes) -> dict[str, Any]:
+    """A line as a request, checked as it is where it comes alone."""
+    access = asked.access
+    if access is None:
+        raise Stop(401)
+    try:
+        given = msgspec.json.decode(line, type=dict[str, Any])
+        verb, key = given.pop("do", None), given.pop("key", None)
+        kinds = _LINES[access.role]
+        if not isinstance(verb, str) or verb not in kinds:
+            raise Stop(403, f"line {number}: as {access.role} you may do {', '.join(kinds)}")
+        body = msgspec.structs.asdict(msgspec.convert(given, kinds[verb]))
+        by = {"by": access.name} if verb in ("stake", "report") else {}
+        return {"do": verb, "key": own_key(access, key)} | body | by
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise Stop(422, f"line {number}: {error}") from None
+
+
+def own_key(access: Access, key: Any) -> str | None:
+    """A key of a request as the ledger has it: two customers who choose the same do not meet."""
+    if key is None:
+        return None
+    if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY:
+        raise ValueError(f"the key of a request must be a text of 1 to {LONGEST_KEY} characters")
+    return f"{access.id} {key}"
 
 
 def _line(answer: Any) -> bytes:

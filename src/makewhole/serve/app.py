@@ -26,7 +26,10 @@ from makewhole.serve.service import TICK, Service
 _MOST_LISTENERS = 1_000
 # The page takes nothing from elsewhere, and has no code of its own inside.
 _HEADERS = [
-    (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; form-action 'self'"),
+    (
+        b"content-security-policy",
+        b"default-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
+    ),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),  # with none at all, forms would say that they come from nowhere
 ]
@@ -131,10 +134,23 @@ class _Wrapped:
 async def _problem(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         title = "not found" if error.status_code == 404 else "not this method"
-        return answer(
-            Problem(title, error.status_code, detail=f"there is no {request.method} {request.url.path}")
-        )
+        detail = f"there is no {request.method} {request.url.path}"
+        told = answer(Problem(title, error.status_code, detail=detail))
+        told.headers.update(error.headers or {})  # a 405 says which methods there are
+        return told
     return answer(problem_of(error))
+
+
+def _by_method(service: Service, endpoints: list[Endpoint]) -> Callable[[Request], Any]:
+    """One route for a path: only so does a 405 name all its methods."""
+    respond = {endpoint.method: service.endpoint(endpoint) for endpoint in endpoints}
+
+    async def choose(request: Request) -> Response:
+        method = "GET" if request.method == "HEAD" else request.method
+        answered: Response = await respond[method](request)
+        return answered
+
+    return choose
 
 
 def routes_of(service: Service) -> Iterator[BaseRoute]:
@@ -143,10 +159,7 @@ def routes_of(service: Service) -> Iterator[BaseRoute]:
     for endpoint in ENDPOINTS:
         by_path.setdefault(endpoint.path, []).append(endpoint)
     for path, endpoints in by_path.items():
-        for endpoint in endpoints:
-            yield Route(
-                path, service.endpoint(endpoint), methods=[endpoint.method], name=endpoint.handler.__name__
-            )
+        yield Route(path, _by_method(service, endpoints), methods=[one.method for one in endpoints])
     text = msgspec.json.encode(document(mw.__version__))
 
     async def openapi(request: Request) -> Response:
@@ -168,6 +181,7 @@ def make_app(service: Service) -> ASGIApp:
         ValueError,
         TypeError,
         LookupError,
+        RecursionError,
         msgspec.MsgspecError,
         Exception,
     )

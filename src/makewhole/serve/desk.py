@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from makewhole.ledger import Book, Ledger
 from makewhole.ledger.book import read_request
 from makewhole.ledger.receipts import Receipt
+from makewhole.ledger.refusals import UnknownBook
 from makewhole.ledger.writing import Waiting
 
 _GROUP = 64
@@ -92,7 +93,7 @@ class Desk:
                 if not callable(do):
                     asked = Waiting(read_request(do))
                     waiting.setdefault(name, []).append((_Task(name, do, future), asked))
-            except (ValueError, TypeError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits must hear of it
                 done.append((future, None, error))
         for name, several in waiting.items():
             try:
@@ -113,6 +114,10 @@ class Desk:
 
     def _book(self, name: str) -> Book:
         if name not in self._books:
+            store = self._ledger.store
+            with store.lock:  # the ledger remembers each name that it is asked for: ask for those it has
+                if "\0" in name or not store.head(name):
+                    raise UnknownBook(f"there is no book {name!r}: create it first")
             self._books[name] = self._ledger.book(name)
         return self._books[name]
 

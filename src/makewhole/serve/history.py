@@ -6,7 +6,6 @@ Its memory goes with what is open and with the number of customers, not with wha
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ _POINTS = 1_000
 _BINS = 10
 _RISK = 0.025
 _STEP = 20_000
+_LATEST = 20
 
 
 class Curve:
@@ -46,12 +46,13 @@ class History:
     def __init__(self, book: str) -> None:
         self.book, self.seq = book, 0
         self.money, self.prices = Curve(), Curve()
-        self.settlements: deque[dict[str, Any]] = deque(maxlen=20)
+        self.settlements: list[dict[str, Any]] = []  # replaced as a whole: a page may be reading it
         self.capital = self.lost = 0
         self._dearest = 0.0  # the highest price that anybody has paid
         self._said: dict[str, tuple[float, float]] = {}
         self._stakes: dict[str, list[tuple[str, int, int]]] = {}
         self.taken: dict[str, int] = {}
+        self.keys: set[str] = set()  # the public keys that receipts were signed with
         self._bins = np.zeros((_BINS, 3))  # rows, sum of μ, sum of outcomes
 
     def follow(self, store: Store) -> bool:
@@ -65,9 +66,11 @@ class History:
 
     def _take(self, event: Event) -> None:
         kind, at = event.kind, event.at / 1e6
-        if kind == "reported" or kind == "rekeyed":
+        if kind == "reported":
             return
         body, id_ = event.data(), str(event.about)
+        if kind in ("created", "rekeyed"):
+            self.keys.add(body["key"])
         if kind == "forecast":
             mu, c = body["published"]
             self._said[id_] = (mu, c)
@@ -108,7 +111,7 @@ class History:
             "stakes": len(stakes),
             "paid": paid,
         }
-        self.settlements.appendleft(line)
+        self.settlements = [line, *self.settlements[: _LATEST - 1]]
 
     def reliability(self) -> list[dict[str, float]]:
         """Of every bin of forecasts: their mean, how often it happened, and the interval for that (95 %)."""

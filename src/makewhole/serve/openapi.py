@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from makewhole.serve.api import ENDPOINTS, Endpoint
+from makewhole.serve.api import ENDPOINTS, LONGEST_KEY, Endpoint
 from makewhole.serve.problems import Problem
 
 _PROBLEMS = {
@@ -61,7 +61,7 @@ def _operation(endpoint: Endpoint, of: dict[str, Any]) -> dict[str, Any]:
         schema = {"type": "integer", "minimum": least, "maximum": most, "default": default}
         parameters.append({"name": name, "in": "query", "required": False, "schema": schema})
     if endpoint.keyed:
-        text = {"type": "string", "minLength": 1, "maxLength": 200}
+        text = {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY}
         parameters.append({"name": "Idempotency-Key", "in": "header", "required": False, "schema": text})
     problem = {"application/problem+json": {"schema": of[repr(Problem)]}}
     answers: dict[str, Any] = {

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 import jinja2
 import msgspec
@@ -23,14 +23,18 @@ from makewhole.insured.refusals import Refusal
 from makewhole.ledger import Book, Receipt
 from makewhole.ledger.events import Event
 from makewhole.serve.access import Access
-from makewhole.serve.api import ENDPOINTS, STRANGER
+from makewhole.serve.api import ENDPOINTS, STRANGER, look_up
 from makewhole.serve.problems import Stop, problem_of
 from makewhole.serve.service import COOKIE, Service, read_body, same_site
 
 _HERE = Path(__file__).parent
+# The last second that a datetime knows, in microseconds since 1970; a forecast may close later.
+_LAST = 253_402_300_799_000_000
 
 
 def _time(at: float) -> str:
+    if at > _LAST:
+        return "after the year 9999"
     return f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
@@ -55,8 +59,8 @@ class Pages:
             (book, self._statement, ["GET"]),
             (f"{book}/charts.json", self._charts, ["GET"]),
             (f"{book}/open", self._open, ["GET"]),
-            (f"{book}/about/{{id:path}}", self._subject, ["GET", "POST"]),
-            (f"{book}/buy/{{id:path}}", self._buy, ["POST"]),
+            (f"{book}/about", self._subject, ["GET", "POST"]),
+            (f"{book}/buy", self._buy, ["POST"]),
             (f"{book}/mine", self._mine, ["GET"]),
             (f"{book}/desk", self._desk, ["GET"]),
             ("/check", self._check, ["GET", "POST"]),
@@ -70,6 +74,7 @@ class Pages:
     def _guarded(self, function: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Any]:
         async def respond(request: Request) -> Response:
             try:
+                self._service.admit(request)
                 return await function(request)
             except HTTPException:
                 raise
@@ -105,7 +110,7 @@ class Pages:
     async def _home(self, request: Request) -> Response:
         names = list(self._service.heads)
         if len(names) == 1:
-            return RedirectResponse(f"/books/{names[0]}", 303)
+            return RedirectResponse(f"/books/{quote(names[0], safe='')}", 303)
         return self._page(request, "home.html", books=names)
 
     async def _statement(self, request: Request) -> Response:
@@ -139,7 +144,7 @@ class Pages:
         )
 
     async def _subject(self, request: Request) -> Response:
-        id_ = request.path_params["id"]
+        id_ = _id(request)
         access = self._service.access(request)
         name = access.name if access is not None and access.role == "customer" else STRANGER
         now = time.time_ns() // 1_000
@@ -179,15 +184,10 @@ class Pages:
         except ValueError as error:
             return False, str(error)
 
-        def there(book: Book) -> bool:
-            hashes = [book.receipt(number).event.hash for number in (given.seq, given.head[0])]
-            return hashes == [given.event.hash, given.head[1]]
-
-        try:
-            kept = await self._service.desk.read(given.event.book, there)
-        except (LookupError, Refusal):
-            kept = False
-        if not kept:
+        result = await look_up(self._service.desk, self._service.history, given)
+        if not result.genuine:
+            return False, f"It is not ours: {result.says}."
+        if not result.in_the_log:
             return False, "It is genuine, but the log does not have this event: the log was changed or cut."
         return True, f"It is genuine, and event {given.seq} of book {given.event.book} says just that."
 
@@ -205,7 +205,7 @@ class Pages:
     async def _buy(self, request: Request) -> Response:
         access = self._who(request, "customer")
         form = await self._form(request)
-        id_, book = request.path_params["id"], request.path_params["book"]
+        id_, book = _id(request), request.path_params["book"]
         try:
             stake, price = int(form["stake"]), int(form["price"])
         except (KeyError, ValueError):
@@ -257,6 +257,11 @@ class Pages:
         return answer
 
 
+def _id(request: Request) -> str:
+    """The id that a page is about. It may be any text, such as "..", which would not survive in a path."""
+    return request.query_params.get("id", "")
+
+
 def _timeline(events: list[Event]) -> list[tuple[int, str]]:
     """What happened to an id, in words; nobody is named."""
     told = []
@@ -280,22 +285,26 @@ def _timeline(events: list[Event]) -> list[tuple[int, str]]:
     return told
 
 
+def _is_amount(text: str) -> bool:
+    """Whether a text is a whole number, and not of thousands of digits."""
+    return text.isascii() and text.isdigit() and len(text) <= 20
+
+
 def _read_quote(form: dict[str, str]) -> dict[str, Any]:
     """What the slip asks: a payout, or lines such as "fly: 0, 9000"."""
     if form.get("payout", "").strip():
         text = form["payout"].replace(" ", "").replace(",", "").replace("\u202f", "")
-        if not text.isdigit():
-            raise ValueError(f"the payout must be a whole number of units; got {form['payout']!r}")
+        if not _is_amount(text):
+            raise ValueError(f"the payout must be a whole number of units; got {form['payout'][:100]!r}")
         return {"payout": int(text)}
     losses = {}
     for line in form.get("actions", "").splitlines():
         if line.strip():
             name, _, numbers = line.partition(":")
-            try:
-                if_0, if_1 = (int(part) for part in numbers.replace(" ", "").split(","))
-            except ValueError:
-                raise ValueError(f"a line must look like 'fly: 0, 9000'; got {line!r}") from None
-            losses[name.strip()] = (if_0, if_1)
+            parts = numbers.replace(" ", "").split(",")
+            if len(parts) != 2 or not all(_is_amount(part.removeprefix("-")) for part in parts):
+                raise ValueError(f"a line must look like 'fly: 0, 9000'; got {line[:100]!r}")
+            losses[name.strip()] = (int(parts[0]), int(parts[1]))
     if not losses:
         raise ValueError("say what you want to be paid, or what each of your choices would cost you")
     return {"losses": losses}

@@ -21,6 +21,8 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (Refusal, 409),
     (msgspec.ValidationError, 422),
     (msgspec.DecodeError, 400),
+    (UnicodeDecodeError, 400),
+    (RecursionError, 422),  # endless brackets
     (ValueError, 422),
     (TypeError, 422),
 )

@@ -10,13 +10,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
 from makewhole.ledger import Ledger
 from makewhole.ledger.store import Store
 from makewhole.serve.access import Access, Keys
-from makewhole.serve.api import Asked, Endpoint
+from makewhole.serve.api import Asked, Endpoint, own_key
 from makewhole.serve.desk import Desk
 from makewhole.serve.history import History
 from makewhole.serve.problems import Stop
@@ -40,10 +40,12 @@ class Limits:
         now = time.monotonic()
         if len(self._left) > 100_000:
             self._left.clear()
-        left, last = self._left.get(who, (self._rate, now))
-        left = min(self._rate, left + (now - last) * self._rate) - 1.0
-        self._left[who] = (max(left, -1.0), now)
-        return left >= 0.0
+        most = max(self._rate, 1.0)  # below one a second, one must still fit
+        left, last = self._left.get(who, (most, now))
+        left = min(most, left + (now - last) * self._rate)
+        allowed = left >= 1.0
+        self._left[who] = (left - allowed, now)  # what is refused costs nothing: else nobody got through
+        return allowed
 
 
 class Service:
@@ -80,17 +82,23 @@ class Service:
     async def _tick(self) -> None:
         """Twice a second: settle what is final, see what others have written, and who may do what."""
         while not self.stopping.is_set():
-            wait = TICK
+            wait, names = TICK, list[str]()
             with contextlib.suppress(Exception):  # the database may be away; the next tick tries again
                 await asyncio.to_thread(self.keys.refresh)
-                for name in await asyncio.to_thread(self.ledger.books):
-                    if self.settles and await self.desk.read(name, lambda book: book.due_ids()):
-                        await self.desk.write(name, {"do": "settle"})
-                    self.heads[name] = await self.desk.read(name, lambda book: book.head()[0])
-                    if await asyncio.to_thread(self.history(name).follow, self._past):
+                names = await asyncio.to_thread(self.ledger.books)
+            for name in names:
+                with contextlib.suppress(Exception):  # a book that is damaged must not hold up the others
+                    if await self._look(name):
                         wait = 0.0
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.stopping.wait(), wait)
+
+    async def _look(self, name: str) -> bool:
+        """Settle what is final in a book, and follow its log; returns whether there may be more of it."""
+        if self.settles and await self.desk.read(name, lambda book: book.due_ids()):
+            await self.desk.write(name, {"do": "settle"})
+        self.heads[name] = await self.desk.read(name, lambda book: book.head()[0])
+        return await asyncio.to_thread(self.history(name).follow, self._past)
 
     def history(self, book: str) -> History:
         """The past of a book, as far as it was read."""
@@ -114,16 +122,21 @@ class Service:
             raise Stop(403, "a page of another site cannot ask for this")
         return self.keys.find(cookie)
 
+    def admit(self, request: Request) -> Access | None:
+        """Who asks; a Stop if that is too often."""
+        access = self.access(request)
+        client = request.client.host if request.client is not None else ""
+        if not self.limits.allow(client if access is None else access.id):
+            raise Stop(429, "too many requests")
+        return access
+
     def endpoint(self, endpoint: Endpoint) -> Callable[[Request], Any]:
         """The function that answers requests to a route."""
         decoder = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body)
         encode = msgspec.json.Encoder().encode
 
         async def respond(request: Request) -> Response:
-            access = self.access(request)
-            client = request.client.host if request.client is not None else ""
-            if not self.limits.allow(client if access is None else access.id):
-                raise Stop(429, "too many requests")
+            access = self.admit(request)
             if endpoint.roles is not None:
                 if access is None:
                     raise Stop(401, f"a key is needed, for the role {' or '.join(endpoint.roles)}")
@@ -137,15 +150,14 @@ class Service:
             elif decoder is not None:
                 body = decoder.decode(await read_body(request))
             key = request.headers.get("idempotency-key") if endpoint.keyed else None
-            # A key is its owner's: two customers who choose the same do not meet.
-            key = None if key is None or access is None else f"{access.id} {key}"
+            key = None if access is None else own_key(access, key)
             query = {name: _number(request, name, *rest) for name, *rest in endpoint.query}
             book = request.path_params.get("book", "")
-            asked = Asked(self.desk, access, book, body, key, dict(request.path_params), query)
-            answer = await endpoint.handler(asked)
+            asked = Asked(self.desk, access, book, body, key, dict(request.path_params), query, self.history)
+            answer, headers = await endpoint.handler(asked), {"cache-control": "no-store"}
             if endpoint.lines:
-                return StreamingResponse(answer, media_type="application/x-ndjson")
-            return Response(encode(answer), media_type="application/json")
+                return StreamingResponse(answer, headers=headers, media_type="application/x-ndjson")
+            return Response(encode(answer), headers=headers, media_type="application/json")
 
         return respond
 
@@ -159,11 +171,14 @@ def same_site(request: Request) -> bool:
 async def read_body(request: Request, most: int = MOST_BYTES) -> bytes:
     """The body, up to a limit."""
     parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise Stop(413, f"the body must have at most {most:,} bytes", limit=most)
-        parts.append(part)
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > most:
+                raise Stop(413, f"the body must have at most {most:,} bytes", limit=most)
+            parts.append(part)
+    except ClientDisconnect:
+        raise Stop(400, "the body ended before its end") from None  # nobody hears it, but nothing failed
     return b"".join(parts)
 
 

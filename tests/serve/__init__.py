@@ -1,0 +1,1 @@
+"""The server, as a process of its own, tried by real clients."""
