@@ -41,7 +41,7 @@ def test_a_promise_from_forecast_to_payment(of: Callable[[str | None], Client]) 
     assert ann.stake("client/é", quote["stake"], price=quote["price"], key="an order")["hash"] == text["hash"]
     assert Receipt.from_json(json.dumps(text))["by"] == ROLES["customer"]
     oracle.report("client/é", 1)
-    paid = []
+    paid: list[int] = []
     while not paid:  # the server settles twice a second
         paid = [p["paid"] for p in ann.positions() if p["id"] == "client/é" and p["ended"] == "settled"]
     assert paid == [900]
