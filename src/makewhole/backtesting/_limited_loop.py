@@ -3,7 +3,8 @@
 Every outcome is known before the next forecast, and each forecast has one stake. So nothing else is ever open
 when a stake is placed. accounts[who] = [line, scale of its price, what she has taken, what rounding cut off
 from that]; `who` is −1 where she gave no name. totals = [loss, what rounding cut off from it, sum of c, how
-many c < 0, loss at the model's odds, turnover, refused stakes, their sum, what the thaw has conceded].
+many c < 0, loss at the model's odds, turnover, refused stakes, their sum, what the thaw has conceded, the
+largest profit].
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class ThawTerms(NamedTuple):
     budget: float
     per_forecast: float
     root: float
+    share: float
     above: float
     least: float
 
@@ -104,6 +106,14 @@ def pay(accounts: Any, who: int, paid: float, keep_gains: bool) -> None:
         accounts[who, 2], accounts[who, 3] = taken, low
 
 
+def lowered(
+    lam: float, thaw: ThawTerms, rounds: int, profit: float, conceded: float, max_stake: float
+) -> tuple[float, float]:
+    """Return what a thaw tells a correction with this λ: a weight, and what it concedes; (−1, 0): nothing."""
+    budget = thaw_allowed(thaw.budget, thaw.per_forecast, thaw.root, thaw.share, rounds, profit) - conceded
+    return concede(lam, budget, max_stake) if lam > thaw.least and budget > 0.0 else (-1.0, 0.0)
+
+
 def turn_back(marks: Any, cell: int, draws: int) -> None:
     """Undo what a proposal that nobody used has changed: with swap corrections, the current cell."""
     if len(marks) > 1:
@@ -129,7 +139,12 @@ def make_limited_replay(
         (mu_hat, c_hat, outcome, net, gross), (by, accounts, rounds) = columns, book
         rules, max_stake, capital, lines, thaw = limits
         c_out, lam_out, total_out, mu_out, loss_out = out  # the last two are empty if not wanted
-        total, low, conceded = totals[0], totals[1], totals[8] + 0 * sources  # it puts it into the closure
+        total, low, conceded, profit = (
+            totals[0],
+            totals[1],
+            totals[8],
+            totals[9] + 0 * sources,
+        )  # for the cache
         for t in range(len(mu_hat)):
             inner, proposal = inner_propose(inner_values, inner_marks), propose(values, marks)
             width = refine(c_hat[t], inner[0]) if composed else c_hat[t]
@@ -151,13 +166,13 @@ def make_limited_replay(
                     observe(values, marks, proposal, target, weight, loss, 0.0)
                     own = target + origin - c_hat[t]
                     inner_observe(inner_values, inner_marks, inner, own, weight, loss, 0.0)
+            profit = max(profit, -(total + low))
             if size < thaw.hardly:
                 cell, draws = (marks[-2], marks[-1]) if len(marks) > 1 else (0, 0)
                 proposed = propose(values, marks)
-                budget = thaw_allowed(thaw.budget, thaw.per_forecast, thaw.root, rounds + t + 1) - conceded
-                if proposed[0] > thaw.least and budget > 0.0:
-                    share, cost = concede(proposed[0], budget, max_stake)
-                    observe(values, marks, proposed, 0.0, share, -cost, 0.0)
+                part, cost = lowered(proposed[0], thaw, rounds + t + 1, profit, conceded, max_stake)
+                if part >= 0.0:
+                    observe(values, marks, proposed, 0.0, part, -cost, 0.0)
                     conceded += cost
                 else:
                     turn_back(marks, cell, draws)
@@ -171,7 +186,7 @@ def make_limited_replay(
             c_out[t], lam_out[t], total_out[t] = c, proposal[0], total + low
             if len(mu_out) > 0:
                 mu_out[t], loss_out[t] = mu, loss
-        totals[0], totals[1], totals[8] = total, low, conceded
+        totals[0], totals[1], totals[8], totals[9] = total, low, conceded, profit
 
     return replay
 
@@ -187,5 +202,5 @@ def compiled_limited_replay(
     kernels = (propose, observe, inner_propose, inner_observe)
     sources = fingerprint(steps, formulas)
     replay = make_limited_replay(*kernels, composed=inner is not None, sources=sources)
-    own = (dearer, most_lost, too_much, pay, turn_back)
+    own = (dearer, most_lost, too_much, pay, lowered, turn_back)
     return jit(replay, *HELPERS, *FORMULAS, *own, *kernels)

@@ -197,7 +197,7 @@ def backtest(
     if prompt and (named or warmed or f.capital is not None):
         own = {"capital": f.capital, "lines": f.lines if named else None, "thaw": f.thaw}
         run = LimitedRun(rule, terms, log, trace=trace, **own)
-        return _bounded(_replay(run, log, rule, (terms, terms), progress), f)
+        return _bounded(_replay(run, log, rule, (terms, terms), progress), f, terms)
     limited = f.capital is not None and (late or not _keeps_to(rule, terms, f.capital))
     hard = late and _is_hard(rule) if classes is None else late or not log.one_price
     if hard or limited or warmed or named or max_exposure is not None:
@@ -211,7 +211,7 @@ def backtest(
         run = LateRun(rule, terms.max_stake, rules, log, trace=trace, customers=customers)
     else:
         run = (ClassRun if log.one_price else Run)(rule, game.max_stake, rules, log, trace=trace)
-    return _bounded(_replay(run, log, rule, (terms, game), progress), f)
+    return _bounded(_replay(run, log, rule, (terms, game), progress), f, game)
 
 
 def _replay(
@@ -234,11 +234,14 @@ def _replay(
     return run.result(certificate, frames.backend_of(log.frame))
 
 
-def _bounded(result: BacktestResult, f: InsuredForecaster) -> BacktestResult:
-    """Return the result with the certificate of this forecaster: it has a capital, or a thaw."""
+def _bounded(result: BacktestResult, f: InsuredForecaster, game: Terms) -> BacktestResult:
+    """Return the result with the certificate of this forecaster: it has a capital, or a thaw.
+
+    `game` are the terms that its correction sees.
+    """
     certificate = result.certificate
     if f.thaw is not None and certificate is not None:
-        certificate = thawed(certificate, f.thaw, result.rounds)
+        certificate = thawed(certificate, f.thaw, result.rounds, [for_book(result.correction)], game)
     if f.capital is not None and certificate is not None:
         certificate = guarded(certificate, f.capital)
     if certificate is not None and certificate.max_stake is not None:

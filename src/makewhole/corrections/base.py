@@ -172,6 +172,13 @@ class BookCorrection:
         """
         return None
 
+    def stretch_bound(self, terms: Terms) -> float | None:
+        """Return a bound on what one line can lose between any two times; None: no bound.
+
+        If forecasts are open at once, what they can lose if staked in full is added, as to `line_bound`.
+        """
+        return None
+
     def late_loss(self, terms: Terms, open_at_once: int) -> float | None:
         """Return what late outcomes add to `line_bound` in exact mode; None: no bound."""
         return None

@@ -128,8 +128,9 @@ class InsuredForecaster:
         one. None: all pay the same.
     thaw
         `Thaw`: how much may be conceded so that λ comes down while nobody stakes; the certificate is larger
-        by that. By default, for the default correction only: half of the capital, which the correction
-        then does not use; without a capital 5·max_stake times the root of the number of forecasts.
+        by that, unless it is a share of past profits. By default, for the default correction only: half of
+        the capital, which the correction then does not use; without a capital 5·max_stake times the root of
+        the number of forecasts.
     classes
         None for a binary event, else K. Outcomes are then 0 … K−1, and stakes are arrays of K numbers.
     graded

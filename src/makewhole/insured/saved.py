@@ -27,7 +27,7 @@ from makewhole.insured.certificates import GroupBounds, base_bound, late_bound
 from makewhole.insured.changes import CONCEDED, GROUPS, STANDING, TOTALS, Key
 from makewhole.insured.lines import MOST_LEVELS, Account, LineBook
 from makewhole.insured.many import opened
-from makewhole.insured.thaw import Conceded, Thaw
+from makewhole.insured.thaw import Conceded
 from makewhole.insured.totals import Standing, Totals, read_totals
 
 KIND, VERSION, VERSIONS = "makewhole.insured", 5, (2, 3, 4, 5)
@@ -165,7 +165,7 @@ def read_items(items: Iterable[Any], books: Bookkeeping) -> dict[Key, Any]:
     following = arguments.whole("next", plain[STANDING]["next"], least=0)
     state[STANDING] = state[STANDING]._replace(next=following)
     if books.thaw is not None:
-        state[CONCEDED] = _read_conceded(plain.get(CONCEDED), books.thaw, state[TOTALS].rounds)
+        state[CONCEDED] = _read_conceded(plain.get(CONCEDED), books, state[TOTALS])
     if books.capital is not None:
         at_worst = state[TOTALS].loss + state[STANDING].at_risk
         arguments.within("total and at_risk", at_worst, -1e200, books.capital * (1.0 + 1e-9))
@@ -189,11 +189,16 @@ def _read_standing(
     return Standing(len(inside), at_risk)
 
 
-def _read_conceded(saved: Mapping[str, Any] | None, thaw: Thaw, rounds: int) -> Conceded:
+def _read_conceded(saved: Mapping[str, Any] | None, books: Bookkeeping, totals: Totals) -> Conceded:
+    thaw: Any = books.thaw
     if saved is None:
-        return Conceded()
-    most = thaw.allowed(rounds) * (1.0 + 1e-9)
-    return Conceded(arguments.within("conceded", saved["total"], 0.0, most))
+        saved = Conceded()._asdict()
+    profit = 0.0
+    if thaw.share:  # at least what it is now, at most what so many forecasts can win
+        most = 1e200 if totals.surprises is None else 1.0000001 * totals.rounds * books.loss_range
+        profit = arguments.within("profit", saved.get("profit", 0.0), max(0.0, -totals.loss), most)
+    most = thaw.allowed(totals.rounds, profit) * (1.0 + 1e-9)
+    return Conceded(arguments.within("conceded", saved["total"], 0.0, most), profit)
 
 
 def _read_lines(
