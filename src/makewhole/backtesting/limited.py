@@ -19,7 +19,7 @@ from makewhole.insured.lines import LineBook, Lines
 from makewhole.insured.thaw import HARDLY, Thaw
 from makewhole.jit import call
 
-_NOBODY = np.zeros(0, np.int64)
+_NOBODY = np.zeros((0, 0), np.int64)
 _NO_LINES = LineTerms(0.0, 0.0, 0.0, True)
 _NO_THAW = ThawTerms(-1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
@@ -64,7 +64,7 @@ class LimitedRun(Run):
     def play(self, chunk: Chunk, out: Out) -> None:
         """Run the loop over a chunk."""
         by: Any = _NOBODY if chunk.by is None else chunk.by
-        book = (by, self.accounts, self.sums.rounds)
+        book = ((by, self.accounts), self.sums.rounds)
         call(self._replay, self.players[0].memory, chunk.columns, book, self.limits, self.totals, out)
 
     def result(self, certificate: Certificate, backend: str | None) -> BacktestResult:
