@@ -21,11 +21,12 @@ _FARTHEST = 1e12
 class Balance(Members):
     """Balance the bets on every group from both sides: on average nothing is lost in any, and nothing won.
 
-    For exact mode. A forecast may belong to several groups: `f.forecast(mu=0.3, groups=["AA", "JFK"])`. There
-    is a weight for each group and one for all forecasts; λ is the sum of the weights of a forecast's groups
-    and the one for all. After a settlement each of these weights moves by η·w·(x − λ): the rate, times the
-    gross stake divided by the cap, times the distance from the λ that was published to the one that would
-    have balanced the forecast. A forecast with k groups counts k + 1 members.
+    That is in exact mode; in sound mode, or with a capital, something may be won. A forecast
+    may belong to several groups: `f.forecast(mu=0.3, groups=["AA", "JFK"])`. There is a weight for each group
+    and one for all forecasts; λ is the sum of the weights of a forecast's groups and the one for all. After a
+    settlement each of these weights moves by η·w·(x − λ): the rate, times the gross stake divided by the cap,
+    times the distance from the λ that was published to the one that would have balanced the forecast. A
+    forecast with k groups counts k + 1 members.
 
     If η·(k + 1) is at most 1 for every forecast, and each outcome comes before the next forecast, then what
     is lost or won in any group, and in all, is at most M·X·√(W/η). M is the cap, X = 1 + c₊ (the largest |x|,
@@ -35,9 +36,10 @@ class Balance(Members):
     largest rate that is allowed has the smallest bound; with a smaller one c varies less.
 
     Limits: this is no constant, so nothing is certified; `OverlappingReserve` has a constant bound on what
-    each group can lose, in sound mode, but not on what it can win. c may be negative. It takes no capital and
-    no lines: where c is raised above ĉ + λ, bets do not balance. With K classes M is the cap of all of them,
-    K·max_stake.
+    each group can lose, in sound mode, but not on what it can win. In exact mode c may be negative. In sound
+    mode, with a capital or with lines, c is raised above ĉ + λ where need be. Then it learns from what would
+    have been lost at ĉ + λ, and only the upper side is certain: what a group *loses* is at most that bound,
+    but the forecaster may win for ever. With K classes M is the cap of all of them, K·max_stake.
 
     Parameters
     ----------
@@ -65,7 +67,8 @@ class Balance(Members):
     settings = ("rate", "most_groups")
     rate: float
     most_groups: int
-    unguarded = True
+    integrates = False  # where sound mode raises c, its target is still the λ that would have balanced
+    at_own_price = True
     why_no_bound = (
         "what groups that overlap can lose is proven to grow at most like the root of what was staked"
     )
@@ -97,22 +100,13 @@ class Balance(Members):
         """Return M·X/√(η·T), if weights begin at 0; a group's own is this, divided by its share of forecasts.
 
         This is in exact mode or one-sided, with outcomes that come before the next forecast, or no later than
-        its rate allows.
+        its rate allows. In sound mode, or with a capital or lines, it bounds what is lost, not what is won.
         """
         reach = 1.0 + max(terms.c_range[1], -terms.c_range[0])
         return terms.max_stake * reach / math.sqrt(self.rate * rounds)
 
     def in_mode(self, terms: Terms) -> Self:
-        """Return a copy for exact mode, or one-sided; a ValueError for sound mode.
-
-        One-sided, μ is clipped to [0, 1], and the bound holds all the same. In sound mode c is raised to 0,
-        so that the forecaster can win for ever: bets do not balance.
-        """
-        if terms.sound and not terms.one_sided:
-            raise ValueError(
-                "Balance needs mode='exact', or one_sided=True; in sound mode OverlappingReserve(rate) "
-                "limits what every group can lose"
-            )
+        """Return a copy; it is the same for all terms."""
         return copy.deepcopy(self)
 
     # --- memory: a weight for all forecasts, and one for each group ---------------------------------------

@@ -96,7 +96,7 @@ class BookCorrection:
     apart: bool = False  # whether each group has a correction of its own
     all_groups: tuple[Name, ...] | None = None  # the names of all groups, if they are known
     most_groups: int | None = None  # the most groups that a forecast may belong to; None: any number
-    unguarded: bool = False  # whether c must be ĉ + λ for everybody: no capital, no lines
+    at_own_price: bool = False  # whether it learns the loss at ĉ + λ, where a capital or a line asked more
     over: BookCorrection | None = None  # another correction, which changes ĉ first
     rate: float | None = None  # the size of its steps, if it has one
     capital: float | None = None  # what it may lose, if it was made for a capital

@@ -243,6 +243,8 @@ class Bookkeeping:
             inner = self._refinement(get, patch, rule, ("over", k, keys[0][2]))
             refined = refine(width, inner.lam)
         mu, c, origin = publish(mu_hat, refined, proposal.lam, self.publishing, least)
+        if self.one_sided and rule.at_own_price:  # the target is measured from the μ that it asked for
+            origin -= mu - publish(mu_hat, refined, proposal.lam, self.publishing, 0.0)[0]
         if c < 0 and self.count > 1 and not self.one_price:  # else the same stake on all classes would win
             c = 0.0
         return tuple.__new__(Line, (mu, c, origin, proposal, width, inner))
@@ -405,7 +407,8 @@ class Bookkeeping:
         self, open_: OpenForecast, y: int, stakes: list[Stake]
     ) -> tuple[Payments, tuple[LineResult, ...]]:
         """What every stake receives; and what every correction learns."""
-        return line_results(open_, y, stakes, self.classes, self.max_stake)
+        booked = not self.one.at_own_price
+        return line_results(open_, y, stakes, self.classes, self.max_stake, booked=booked)
 
     def _learn(self, get: Get, patch: Patch, open_: OpenForecast, results: tuple[LineResult, ...]) -> None:
         """Every line's correction learns what happened; one below it, from its own target, z − ĉ."""

@@ -76,10 +76,6 @@ def read_settings(
     exposure = None if max_exposure is None else arguments.positive("max_exposure", max_exposure)
     capital = _read_capital(capital, terms.max_stake)
     chosen = _read_lines(lines, capital)
-    if rule is not None and rule.unguarded and (capital is not None or chosen is not None):
-        raise ValueError(
-            f"capital and lines must be None with {rule!r}: where c is raised for them, bets do not balance"
-        )
     thawing = _read_thaw(thaw, capital, terms.max_stake, chose=rule is None)
     if rule is None:
         rule = _default_rule(capital, thawing)
