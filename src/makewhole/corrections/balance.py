@@ -8,10 +8,11 @@ from typing import Any, ClassVar, Self
 
 from makewhole import arguments
 from makewhole.corrections import _kernels
-from makewhole.corrections.base import Memory, Part
+from makewhole.corrections.base import Memory, Part, Proposal
 from makewhole.corrections.certificate import Terms
+from makewhole.corrections.features import Features
 from makewhole.corrections.members import Members
-from makewhole.corrections.names import read_names
+from makewhole.corrections.names import Name, read_names
 from makewhole.corrections.reserve import read_rate
 
 # The largest weight in a file: far beyond it, steps would be lost in rounding.
@@ -35,6 +36,11 @@ class Balance(Members):
     one is open. Then the same holds if η·(k + 1)·(1 + 2Δ) is at most 1 (docs/theory.md has the proofs). The
     largest rate that is allowed has the smallest bound; with a smaller one c varies less.
 
+    A forecast may also have features, with values from −1 to 1: `groups={"fog": 0.3, "JFK": 1.0}`. A group is
+    a feature with the value 1. λ is then the sum of the weights times the values, each weight moves by its
+    value times as much, and the same bound holds for the sum of losses times values, which is what the
+    statement has as the feature's loss. In place of k, count the sum of the squares of the values.
+
     Limits: this is no constant, so nothing is certified; `OverlappingReserve` has a constant bound on what
     each group can lose, in sound mode, but not on what it can win. In exact mode c may be negative. In sound
     mode, with a capital or with lines, c is raised above ĉ + λ where need be. Then it learns from what would
@@ -47,6 +53,7 @@ class Balance(Members):
         η, above 0 and at most ½.
     most_groups
         The most groups that a forecast may belong to, at least 1; a forecast with more raises a ValueError.
+        Of features, the most that the squares of their values may add up to.
         η·(most_groups + 1) must be at most 1. By default as many as that allows: 99 at rate 0.01.
 
     Examples
@@ -69,6 +76,7 @@ class Balance(Members):
     most_groups: int
     integrates = False  # where sound mode raises c, its target is still the λ that would have balanced
     at_own_price = True
+    takes_features = True
     why_no_bound = (
         "what groups that overlap can lose is proven to grow at most like the root of what was staked"
     )
@@ -108,6 +116,46 @@ class Balance(Members):
     def in_mode(self, terms: Terms) -> Self:
         """Return a copy; it is the same for all terms."""
         return copy.deepcopy(self)
+
+    # --- features -----------------------------------------------------------------------------------------
+
+    def check_groups(self, groups: tuple[Name, ...]) -> tuple[Name, ...]:
+        """Return the groups of a forecast, or its features; a ValueError if there are too many.
+
+        Features are too many if the squares of their values add up to more than `most_groups`.
+        """
+        if not isinstance(groups, Features):
+            return super().check_groups(groups)
+        if groups.size > self.most_groups:
+            asked = f"the squares of features must add up to at most {self.most_groups} with {self!r}"
+            raise ValueError(f"{asked}; got {groups.size:g}")
+        return groups
+
+    def gather_for(self, memories: list[Memory], groups: tuple[Name, ...]) -> Memory:
+        """Return what the kernels take; for features a third list, the value of each member."""
+        memory = self.gather(memories)
+        return (*memory, (1.0, *groups.values)) if isinstance(groups, Features) else memory
+
+    def proposed(self, memory: Memory) -> tuple[Proposal, Memory]:
+        """Return the next proposal, and the memory, which does not change."""
+        if len(memory) == 2:
+            return super().proposed(memory)
+        (_, *weights), _, values = memory
+        lam = 0.0
+        for theta, value in zip(weights, values, strict=True):
+            lam += theta * value
+        return Proposal(lam, 2, False), memory
+
+    def learned(
+        self, memory: Memory, proposal: Proposal, target: float, weight: float, loss: float, rest: float
+    ) -> Memory:
+        """Return the memory after an outcome: every weight moves by η·w·(x − λ) times its feature's value."""
+        if len(memory) == 2:
+            return super().learned(memory, proposal, target, weight, loss, rest)
+        (scale, *weights), marks, values = memory
+        step = scale * weight * (target - proposal.lam)
+        moved = [theta + step * value for theta, value in zip(weights, values, strict=True)]
+        return [scale, *moved], marks, values
 
     # --- memory: a weight for all forecasts, and one for each group ---------------------------------------
 

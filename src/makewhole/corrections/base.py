@@ -95,6 +95,7 @@ class BookCorrection:
     grouped: bool = False  # whether forecasts must name their groups
     apart: bool = False  # whether each group has a correction of its own
     all_groups: tuple[Name, ...] | None = None  # the names of all groups, if they are known
+    takes_features: bool = False  # whether groups may have values, as features have
     most_groups: int | None = None  # the most groups that a forecast may belong to; None: any number
     at_own_price: bool = False  # whether it learns the loss at ĉ + λ, where a capital or a line asked more
     over: BookCorrection | None = None  # another correction, which changes ĉ first
@@ -253,6 +254,10 @@ class BookCorrection:
     def gather(self, memories: list[Memory]) -> Memory:
         """Join the memories of a forecast's parts, for one step."""
         return memories[0]
+
+    def gather_for(self, memories: list[Memory], groups: tuple[Name, ...]) -> Memory:
+        """Join the memories of the parts of a forecast with these groups, for one step."""
+        return self.gather(memories)
 
     def scatter(self, memory: Memory) -> list[Memory]:
         """Split a memory into those of its parts, after a step."""

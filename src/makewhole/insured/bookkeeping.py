@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from makewhole import arguments
 from makewhole.corrections import BookCorrection, Certificate, Proposal, Terms
 from makewhole.corrections._kernels import Rules, publish, refine
+from makewhole.corrections.features import Features, read_features, values_of
 from makewhole.corrections.names import Name, read_name, read_names
 from makewhole.forecasters import Said
 from makewhole.insured._kernels import least_price
@@ -388,12 +390,13 @@ class Bookkeeping:
         negative = open_.lines[0].c < 0  # of classes, all have the same c, or none has one below 0
         if turnover:
             self._learn(get, patch, open_, results)
-        for key in keys_of("totals", open_.groups):
+        for key, value in zip(keys_of("totals", open_.groups), (1.0, *values_of(open_.groups)), strict=True):
             totals: Totals = get(key)
             money = None
-            if self.classes is None and not self.one_sided and totals.money is not None:
+            if self.classes is None and not self.one_sided and totals.money is not None and value == 1.0:
                 money = bet(totals.money, open_.lines[0].mu, open_.lines[0].c, y)
-            patch[key] = totals.settled(loss, rest, turnover, len(stakes), negative, self.loss_range, money)
+            part = (value * loss, value * rest, abs(value) * turnover)
+            patch[key] = totals.settled(*part, len(stakes), negative, self.loss_range, money)
         if self.thaw is not None:
             warm(self.memories, self.thaw, get, patch, open_.groups, turnover < self.hardly)
         self._leave(get, patch, open_, results if self.capped else ())
@@ -476,7 +479,23 @@ class Bookkeeping:
         """The groups of a forecast, valid."""
         if groups is None and not self.grouped:
             return ()
+        if isinstance(groups, Mapping):
+            return self._features(groups)
         return self.one.check_groups(read_names("groups", groups) if self.grouped else groups)
+
+    def _features(self, groups: Mapping[Any, Any]) -> Features:
+        """The features of a forecast, valid. A group with a value below 0 would need the lower side, too."""
+        if not self.one.takes_features:
+            raise TypeError(f"groups must be names: only Balance takes values; got {groups!r}")
+        made = read_features(groups)
+        raised = self.capital is not None or self.lines is not None
+        if (raised or not (self.one_sided or self.publishes_as_is)) and min(made.values, default=0.0) < 0:
+            raise ValueError(
+                "values of groups must not be negative in sound mode, or with a capital or lines: only what "
+                f"is lost is bounded there, not what is won; got {groups!r}"
+            )
+        self.one.check_groups(made)
+        return made
 
     def answering(self, group: Name | None) -> list[BookCorrection]:
         """The corrections, one per line, that answer for a group's books."""

@@ -231,7 +231,8 @@ class InsuredForecaster:
     ) -> Forecast:
         """Publish a forecast for x, or with `base=None` for a probability `mu` (and ĉ = `c_hat`).
 
-        Where the correction is grouped, `groups` is the name, or are the names, of those it belongs to.
+        Where the correction is grouped, `groups` is the name, or are the names, of those it belongs to; with
+        `Balance` it may map names to values, from −1 to 1.
         `id` is any text or whole number; without one, forecasts are numbered. Raises `ForecastOpen` where a
         forecast with that id is open.
         """

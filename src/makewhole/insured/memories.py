@@ -25,7 +25,8 @@ class Memories:
         rule = self.rules[k]
         keys: list[Key] = [("memory", k, part) for part in rule.parts(groups)]
         memories = [get(key) for key in keys]
-        return keys, rule.gather([rule.blank() if memory is None else memory for memory in memories])
+        known = [rule.blank() if memory is None else memory for memory in memories]
+        return keys, rule.gather_for(known, groups)
 
     def remember(self, patch: Patch, rule: BookCorrection, keys: list[Key], memory: Any) -> None:
         """Write down what a line has learned."""

@@ -154,7 +154,7 @@ class OnePriceBookkeeping(Bookkeeping):
             patch[_MEMORY] = self.one.learned(get(_MEMORY), line.proposal, target, weight, loss, rest)
         totals = get(TOTALS)
         patch[TOTALS] = totals.settled(loss, rest, gross, len(stakes), line.c < 0, self.loss_range)
-        if self.thaw is not None:
+        if self.thaw is not None and (gross < self.hardly or self.thaw.share):
             warm(self.memories, self.thaw, get, patch, (), gross < self.hardly)
         serial = self.serial = self.serial + 1
         count, all_risk, following, _ = get(STANDING)

@@ -152,7 +152,7 @@ class PlainBookkeeping(Bookkeeping):
         totals = get(TOTALS)
         money = None if self.one_sided else bet(totals.money, mu, c, y)
         patch[TOTALS] = totals.settled(loss, rest, gross, bets, c < 0, self.loss_range, money)
-        if self.thaw is not None:
+        if self.thaw is not None and (gross < self.hardly or self.thaw.share):
             warm(self.memories, self.thaw, get, patch, (), gross < self.hardly)
         count, all_risk, following, _ = get(STANDING)
         count -= 1

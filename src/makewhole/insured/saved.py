@@ -10,6 +10,7 @@ import numpy as np
 
 from makewhole import arguments, corrections, saving
 from makewhole.corrections import BookCorrection, Proposal, Terms, for_book
+from makewhole.corrections.features import Features
 from makewhole.corrections.names import Name, read_name, read_names
 from makewhole.forecasters import SparseRow
 from makewhole.insured.book import (
@@ -99,6 +100,7 @@ def _plain_open(entry: OpenForecast, keep_x: bool) -> dict[str, Any]:
             for line in entry.lines
         ],
         "groups": list(entry.groups),
+        "features": list(entry.groups.values) if isinstance(entry.groups, Features) else None,
         "bets": entry.bets,
         "stakes": list(map(_plain_stake, entry.stakes)),
     }
@@ -285,14 +287,12 @@ def _read_stake(value: dict[str, Any], books: Bookkeeping) -> Stake:
 
 def _read_entry(id_: Id, saved: dict[str, Any], blocks: Blocks, books: Bookkeeping) -> OpenForecast:
     lines = tuple(_read_line(line) for line in saved["lines"])
-    terms, one = books.terms, books.rules[0]
+    terms = books.terms
     if len(lines) != books.count:
         raise ValueError(f"forecast {id_!r} must have {books.count} lines; got {len(lines)}")
     if books.one_price and len({line[1:] for line in lines}) > 1:
         raise ValueError(f"all classes of forecast {id_!r} must have one price; got {saved['lines']!r}")
-    groups = read_names("groups", saved["groups"])
-    if one.grouped or groups:
-        one.check_groups(groups)
+    groups = _read_groups(saved, books)
     rules = books.rules * books.count if books.one_price else books.rules
     for line, rule in zip(lines, rules, strict=True):
         _check_line(line, rule, terms)
@@ -326,6 +326,14 @@ def _read_entry(id_: Id, saved: dict[str, Any], blocks: Blocks, books: Bookkeepi
     ):
         raise ValueError(f"stakes on forecast {id_!r} must be ones that are taken, within {books.max_stake}")
     return entry
+
+
+def _read_groups(saved: dict[str, Any], books: Bookkeeping) -> tuple[Name, ...]:
+    """The groups of an open forecast, or its features; earlier files have none of these."""
+    groups, values = read_names("groups", saved["groups"]), saved.get("features")
+    if values is not None:
+        return books.named(dict(zip(groups, values, strict=True)))
+    return books.one.check_groups(groups) if books.grouped or groups else groups
 
 
 def _read_line(saved: dict[str, Any]) -> Line:
