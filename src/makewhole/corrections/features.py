@@ -39,6 +39,6 @@ def read_features(given: Mapping[Any, Any]) -> Features:
     return Features(tuple(read), values)
 
 
-def values_of(groups: tuple[Name, ...]) -> tuple[float, ...]:
-    """Return the value of each feature: 1 for a group."""
-    return groups.values if isinstance(groups, Features) else (1.0,) * len(groups)
+def values_of(groups: tuple[Name, ...]) -> dict[Name | None, float]:
+    """Return the values of features by name; nothing for groups, where each is 1."""
+    return dict(zip(groups, groups.values, strict=True)) if type(groups) is Features else {}

@@ -390,14 +390,15 @@ class Bookkeeping:
         negative = open_.lines[0].c < 0  # of classes, all have the same c, or none has one below 0
         if turnover:
             self._learn(get, patch, open_, results)
-        for key, value in zip(keys_of("totals", open_.groups), (1.0, *values_of(open_.groups)), strict=True):
+        values = values_of(open_.groups)
+        for key in keys_of("totals", open_.groups):
             totals: Totals = get(key)
-            money = None
+            money, value = None, values.get(key[1], 1.0) if values else 1.0
             if self.classes is None and not self.one_sided and totals.money is not None and value == 1.0:
                 money = bet(totals.money, open_.lines[0].mu, open_.lines[0].c, y)
-            part = (value * loss, value * rest, abs(value) * turnover)
-            patch[key] = totals.settled(*part, len(stakes), negative, self.loss_range, money)
-        if self.thaw is not None:
+            lost, left, staked = value * loss, value * rest, abs(value) * turnover
+            patch[key] = totals.settled(lost, left, staked, len(stakes), negative, self.loss_range, money)
+        if self.thaw is not None and (turnover < self.hardly or self.thaw.share):
             warm(self.memories, self.thaw, get, patch, open_.groups, turnover < self.hardly)
         self._leave(get, patch, open_, results if self.capped else ())
         if self.lines is not None:
