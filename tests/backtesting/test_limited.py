@@ -93,6 +93,8 @@ def check_equal(log: pd.DataFrame, correction: Any, options: dict[str, Any]) -> 
     if run is not None:
         assert result.turnover == f.statement().turnover
         assert run.totals[8] == (f._state[CONCEDED].total if f.thaw is not None else 0.0)
+        if f.thaw is not None and f.thaw.share:
+            assert run.totals[9] == f._state[CONCEDED].profit
         if run.limits.lines.top:
             for name, (line, _, taken, low) in zip(run.names, run.accounts.tolist(), strict=True):
                 account = f.account(name)
@@ -140,6 +142,7 @@ THAWS = st.one_of(
     st.builds(mw.Thaw, budget=BUDGET, above=st.sampled_from([0.0, 0.02, 0.3])),
     st.builds(mw.Thaw, budget=BUDGET, per_forecast=st.just(0.01), root=st.just(0.1)),
     st.builds(mw.Thaw, per_forecast=st.sampled_from([0.0, 0.001]), root=st.just(0.01)),
+    st.builds(mw.Thaw, budget=st.sampled_from([0.0, 0.3]), share=st.sampled_from([0.1, 0.5, 1.0])),
 )
 
 
@@ -241,6 +244,16 @@ def test_what_a_thaw_does_not_use_changes_nothing(name: str, above: float) -> No
     log = pd.DataFrame({"mu": draw.uniform(size=600), "y": y, "stake": stake, "who": 1, "c_hat": 0.0})
     correction = mw.Barrier(30.0, spread=0.05) if name == "spread" else MAKERS[name]()
     check_equal(log, correction, dict(mode="sound", thaw=mw.Thaw(budget=3.0, above=above)))
+
+
+@pytest.mark.parametrize("name", ["default", "barrier, no gains", "reserve", "standard"])
+def test_a_share_of_profits_is_the_forecasters(name: str) -> None:
+    log = attacked(150, 200)
+    log.loc[:19, "stake"] *= -1.0  # they begin by losing
+    options = dict(mode="sound", capital=9.0, lines=None, thaw=mw.Thaw(share=0.1))
+    conceded, profit = check_equal(log, MAKERS[name](), options).forecaster._state[CONCEDED]
+    assert profit > 10.0
+    assert 0.09 * profit < conceded <= 0.1 * profit
 
 
 @pytest.mark.parametrize("name", ["default", "reserve"])

@@ -347,5 +347,13 @@ def test_names_and_a_capital(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     expected = mw.backtest(frame, by="who", capital=10.0)
     assert said["total_loss"] == expected.total_loss
     assert expected.total_loss == pytest.approx(4.0, abs=0.1)  # her line
+    frame = frame.with_columns(agency=pl.lit("x"), who=pl.Series(["ann", "bob", "eve"] * 20))
+    frame.write_csv(path)
+    asked = ["--by", "agency,who", "--capital", "10", "--correction", "barrier", "--json"]
+    assert main(["backtest", str(path), *asked]) == 0
+    (said,) = json.loads(capsys.readouterr().out).values()
+    expected = mw.backtest(frame, by=["agency", "who"], capital=10.0)
+    assert said["total_loss"] == expected.total_loss
+    assert expected.total_loss != mw.backtest(frame, by="who", capital=10.0).total_loss
     assert main(["backtest", str(path), "--correction", "barrier"]) != 0
     assert "needs --capital" in capsys.readouterr().err

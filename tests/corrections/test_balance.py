@@ -322,16 +322,8 @@ GOOD = mw.Balance(0.1).state()
         (lambda: mw.Balance(0.1, 0), "most_groups must be"),
         (lambda: mw.Balance(0.1, 10), r"rate must be at most 1/\(most_groups \+ 1\), 0.0909091; got 0.1"),
         (
-            lambda: mw.InsuredForecaster(None, mw.Balance(), mode="sound", max_stake=1),
-            "Balance needs mode='exact', or one_sided=True; in sound mode OverlappingReserve",
-        ),
-        (
-            lambda: mw.InsuredForecaster(None, mw.Balance(), max_stake=1, capital=9, one_sided=True),
-            "capital and lines must be None with Balance",
-        ),
-        (
             lambda: mw.InsuredForecaster(None, mw.Balance(), max_stake=1, lines=mw.Lines(5)),
-            "capital and lines must be None with Balance",
+            "lines must be in sound mode",
         ),
         (
             lambda: mw.backtest(log_of(9), group=["carrier", "month"], correction=mw.Balance(0.5)),

@@ -2,8 +2,9 @@
 
 Every outcome is known before the next forecast, and each forecast has one stake. So nothing else is ever open
 when a stake is placed. accounts[who] = [line, scale of its price, what she has taken, what rounding cut off
-from that]; `who` is −1 where she gave no name. totals = [loss, what rounding cut off from it, sum of c, how
-many c < 0, loss at the model's odds, turnover, refused stakes, their sum, what the thaw has conceded].
+from that]. by[t] has the numbers of her levels, −1 where one has no name: no columns if nobody has. totals =
+[loss, what rounding cut off from it, sum of c, how many c < 0, loss at the model's odds, turnover, refused
+stakes, their sum, what the thaw has conceded, the largest profit].
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class ThawTerms(NamedTuple):
     budget: float
     per_forecast: float
     root: float
+    share: float
     above: float
     least: float
 
@@ -67,14 +69,23 @@ class Limits(NamedTuple):
 
 
 def dearer(
-    accounts: Any, who: int, b: float, said: tuple[float, float, float], lines: LineTerms, one_sided: bool
+    names: Any, t: int, b: float, said: tuple[float, float, float], lines: LineTerms, one_sided: bool
 ) -> float:
-    """Return what a stake of hers costs above the published price; `said` is (μ, c, μ̂)."""
-    if who < 0:
-        return 0.0
+    """Return what a stake of hers costs above the published price; `said` is (μ, c, μ̂).
+
+    Here and below `names` are (by, accounts). The price is the largest that any of her levels asks.
+    """
+    by, accounts = names
     mu, c, mu_hat = said
-    left = accounts[who, 0] - accounts[who, 2] - accounts[who, 3]
-    price = line_price(left, 0.0, accounts[who, 1], lines.room, lines.margin, lines.top)
+    price = 0.0
+    for k in range(by.shape[1]):
+        who = by[t, k]
+        if who >= 0:
+            left = accounts[who, 0] - accounts[who, 2] - accounts[who, 3]
+            asked = line_price(left, 0.0, accounts[who, 1], lines.room, lines.margin, lines.top)
+            price = max(price, asked)
+    if price <= 0.0:
+        return 0.0
     own_mu, own_c = own_price(mu, c, mu_hat, price, one_sided)
     return surcharge(b, mu, c, own_mu, own_c)
 
@@ -87,21 +98,37 @@ def most_lost(mu: float, c: float, b: float, size: float, extra: float) -> float
     return worst if worst > 0.0 else 0.0
 
 
-def too_much(accounts: Any, who: int, risk: float, left: float) -> bool:
-    """Whether a stake that can lose so much is more than the capital leaves, or than her line does."""
+def too_much(names: Any, t: int, risk: float, left: float) -> bool:
+    """Whether a stake that can lose so much is more than the capital leaves, or one of her lines."""
+    by, accounts = names
     if risk <= 0.0:
         return False
-    return risk > left or (who >= 0 and accounts[who, 2] + accounts[who, 3] + risk > accounts[who, 0])
+    for k in range(by.shape[1]):
+        who = by[t, k]
+        if who >= 0 and accounts[who, 2] + accounts[who, 3] + risk > accounts[who, 0]:
+            return True
+    return risk > left
 
 
-def pay(accounts: Any, who: int, paid: float, keep_gains: bool) -> None:
-    """Count in her account what she was paid."""
-    if who >= 0:
-        taken, low = add_exactly(accounts[who, 2], accounts[who, 3], paid)
-        taken, low = add_exactly(taken, low, 0.0)  # as an account adds what rounding cut off from a sum
-        if taken < 0.0 and not keep_gains:
-            taken = low = 0.0
-        accounts[who, 2], accounts[who, 3] = taken, low
+def pay(names: Any, t: int, paid: float, keep_gains: bool) -> None:
+    """Count in the accounts of her levels what she was paid."""
+    by, accounts = names
+    for k in range(by.shape[1]):
+        who = by[t, k]
+        if who >= 0:
+            taken, low = add_exactly(accounts[who, 2], accounts[who, 3], paid)
+            taken, low = add_exactly(taken, low, 0.0)  # as an account adds what rounding cut off from a sum
+            if taken < 0.0 and not keep_gains:
+                taken = low = 0.0
+            accounts[who, 2], accounts[who, 3] = taken, low
+
+
+def lowered(
+    lam: float, thaw: ThawTerms, rounds: int, profit: float, conceded: float, max_stake: float
+) -> tuple[float, float]:
+    """Return what a thaw tells a correction with this λ: a weight, and what it concedes; (−1, 0): nothing."""
+    budget = thaw_allowed(thaw.budget, thaw.per_forecast, thaw.root, thaw.share, rounds, profit) - conceded
+    return concede(lam, budget, max_stake) if lam > thaw.least and budget > 0.0 else (-1.0, 0.0)
 
 
 def turn_back(marks: Any, cell: int, draws: int) -> None:
@@ -120,44 +147,44 @@ def make_limited_replay(
 ) -> Callable[..., None]:
     """Return the loop of Algorithm 1 over columns, with a capital, lines and a thaw.
 
-    `book` is (by, accounts, how many forecasts were settled before). `sources` changes with the source of the
-    steps, so that numba's cache notices.
+    `book` is ((by, accounts), how many forecasts were settled before). `sources` changes with the source of
+    the steps, so that numba's cache notices.
     """
 
     def replay(memory: Any, columns: Any, book: Any, limits: Limits, totals: Any, out: Any) -> None:
         values, marks, inner_values, inner_marks = memory
-        (mu_hat, c_hat, outcome, net, gross), (by, accounts, rounds) = columns, book
+        (mu_hat, c_hat, outcome, net, gross), (names, rounds) = columns, book
         rules, max_stake, capital, lines, thaw = limits
         c_out, lam_out, total_out, mu_out, loss_out = out  # the last two are empty if not wanted
-        total, low, conceded = totals[0], totals[1], totals[8] + 0 * sources  # it puts it into the closure
-        for t in range(len(mu_hat)):
+        total, low, conceded, profit = totals[0], totals[1], totals[8], totals[9]
+        for t in range(0 * sources, len(mu_hat)):  # which puts it into the closure
             inner, proposal = inner_propose(inner_values, inner_marks), propose(values, marks)
             width = refine(c_hat[t], inner[0]) if composed else c_hat[t]
             left = capital - (total + low)
             least = least_price(left, 1, max_stake, rules[0])
             mu, c, origin = publish(mu_hat[t], width, proposal[0], rules, least)
-            b, size, who, loss = net[t], gross[t], by[t] if len(by) > 0 else -1, 0.0
-            extra = dearer(accounts, who, b, (mu, c, mu_hat[t]), lines, rules[0])
-            if too_much(accounts, who, most_lost(mu, c, b, size, extra), left):
+            b, size, loss = net[t], gross[t], 0.0
+            extra = dearer(names, t, b, (mu, c, mu_hat[t]), lines, rules[0])
+            if too_much(names, t, most_lost(mu, c, b, size, extra), left):
                 totals[6], totals[7], size = totals[6] + 1.0, totals[7] + size, 0.0
             else:
                 loss, target, weight = balance(mu, c, origin, outcome[t], b, size, max_stake)
                 if extra > 0.0:  # what was booked is learned
                     loss, target = loss - extra, target - extra / size
                 total, low = add_exactly(total, low, loss)
-                pay(accounts, who, loss, lines.keep_gains)
+                pay(names, t, loss, lines.keep_gains)
                 totals[4], totals[5] = totals[4] + b * (outcome[t] - mu_hat[t]), totals[5] + size
                 if weight > 0.0:
                     observe(values, marks, proposal, target, weight, loss, 0.0)
                     own = target + origin - c_hat[t]
                     inner_observe(inner_values, inner_marks, inner, own, weight, loss, 0.0)
+            profit = max(profit, -(total + low))
             if size < thaw.hardly:
                 cell, draws = (marks[-2], marks[-1]) if len(marks) > 1 else (0, 0)
                 proposed = propose(values, marks)
-                budget = thaw_allowed(thaw.budget, thaw.per_forecast, thaw.root, rounds + t + 1) - conceded
-                if proposed[0] > thaw.least and budget > 0.0:
-                    share, cost = concede(proposed[0], budget, max_stake)
-                    observe(values, marks, proposed, 0.0, share, -cost, 0.0)
+                part, cost = lowered(proposed[0], thaw, rounds + t + 1, profit, conceded, max_stake)
+                if part >= 0.0:
+                    observe(values, marks, proposed, 0.0, part, -cost, 0.0)
                     conceded += cost
                 else:
                     turn_back(marks, cell, draws)
@@ -171,7 +198,7 @@ def make_limited_replay(
             c_out[t], lam_out[t], total_out[t] = c, proposal[0], total + low
             if len(mu_out) > 0:
                 mu_out[t], loss_out[t] = mu, loss
-        totals[0], totals[1], totals[8] = total, low, conceded
+        totals[0], totals[1], totals[8], totals[9] = total, low, conceded, profit
 
     return replay
 
@@ -187,5 +214,5 @@ def compiled_limited_replay(
     kernels = (propose, observe, inner_propose, inner_observe)
     sources = fingerprint(steps, formulas)
     replay = make_limited_replay(*kernels, composed=inner is not None, sources=sources)
-    own = (dearer, most_lost, too_much, pay, turn_back)
+    own = (dearer, most_lost, too_much, pay, lowered, turn_back)
     return jit(replay, *HELPERS, *FORMULAS, *own, *kernels)

@@ -40,7 +40,7 @@ from makewhole.insured.certificates import (
     thawed,
 )
 from makewhole.insured.forecaster import InsuredForecaster
-from makewhole.insured.lines import Lines
+from makewhole.insured.lines import MOST_LEVELS, Lines
 from makewhole.insured.settings import Default, Mode, choose_mode
 from makewhole.insured.thaw import HARDLY, Thaw
 
@@ -57,7 +57,7 @@ def backtest(
     time: str | None = None,
     known: str | None = None,
     customers: Customers | None = None,
-    by: str | None = None,
+    by: str | Sequence[str] | None = None,
     correction: Correction | None = None,
     mode: Mode | None = None,
     max_stake: float | None = None,
@@ -111,7 +111,9 @@ def backtest(
         Who would have bet, for a log without stakes: see `makewhole.agents.Customers`. They decide when they
         see μ and c.
     by
-        The column that names who staked, for `lines`; where it is missing, she gave no name.
+        The column that names who staked, for `lines`; where it is missing, she gave no name. A list of
+        columns names her levels, the widest first, as `f.stake(..., by=(...))` does: by=["agency",
+        "customer"]. The same name in two columns is the same.
     correction
         It is copied. By default the forecaster's, which depends on whether there is a capital.
     mode
@@ -173,7 +175,7 @@ def backtest(
         raise TypeError(f"customers must be makewhole.agents.Customers(...); got {customers!r}")
     if mode not in (None, "exact", "sound"):
         raise ValueError(f"mode must be 'exact' or 'sound'; got {mode!r}")
-    given = {"c_hat": c_hat, "event": event, "time": time, "known": known, "by": by}
+    given = {"c_hat": c_hat, "event": event, "time": time, "known": known} | _level_columns(by)
     names, groups, classes = _names(mu, outcome, stake, given, customers, group)
     columns = frames.read_columns(frame, {k: v for k, v in names.items() if v is not None})
     chosen: Any = correction
@@ -197,7 +199,7 @@ def backtest(
     if prompt and (named or warmed or f.capital is not None):
         own = {"capital": f.capital, "lines": f.lines if named else None, "thaw": f.thaw}
         run = LimitedRun(rule, terms, log, trace=trace, **own)
-        return _bounded(_replay(run, log, rule, (terms, terms), progress), f)
+        return _bounded(_replay(run, log, rule, (terms, terms), progress), f, terms)
     limited = f.capital is not None and (late or not _keeps_to(rule, terms, f.capital))
     hard = late and _is_hard(rule) if classes is None else late or not log.one_price
     if hard or limited or warmed or named or max_exposure is not None:
@@ -211,7 +213,7 @@ def backtest(
         run = LateRun(rule, terms.max_stake, rules, log, trace=trace, customers=customers)
     else:
         run = (ClassRun if log.one_price else Run)(rule, game.max_stake, rules, log, trace=trace)
-    return _bounded(_replay(run, log, rule, (terms, game), progress), f)
+    return _bounded(_replay(run, log, rule, (terms, game), progress), f, game)
 
 
 def _replay(
@@ -234,11 +236,14 @@ def _replay(
     return run.result(certificate, frames.backend_of(log.frame))
 
 
-def _bounded(result: BacktestResult, f: InsuredForecaster) -> BacktestResult:
-    """Return the result with the certificate of this forecaster: it has a capital, or a thaw."""
+def _bounded(result: BacktestResult, f: InsuredForecaster, game: Terms) -> BacktestResult:
+    """Return the result with the certificate of this forecaster: it has a capital, or a thaw.
+
+    `game` are the terms that its correction sees.
+    """
     certificate = result.certificate
     if f.thaw is not None and certificate is not None:
-        certificate = thawed(certificate, f.thaw, result.rounds)
+        certificate = thawed(certificate, f.thaw, result.rounds, [for_book(result.correction)], game)
     if f.capital is not None and certificate is not None:
         certificate = guarded(certificate, f.capital)
     if certificate is not None and certificate.max_stake is not None:
@@ -349,6 +354,18 @@ def _terms(
     if c_range is not None:
         log.keep_widths_in(terms.c_range)
     return terms
+
+
+def _level_columns(by: str | Sequence[str] | None) -> dict[str, str]:
+    """Return the columns of who staked by argument: "by", or for levels "by[0]", "by[1]", and so on."""
+    if by is None or isinstance(by, str):
+        return {} if by is None else {"by": by}
+    columns = list(by) if isinstance(by, Sequence) else [by]
+    if not all(isinstance(column, str) for column in columns) or len(set(columns)) < len(columns):
+        raise TypeError(f"by must be the name of a column, or a list of different names; got {by!r}")
+    if not 1 <= len(columns) <= MOST_LEVELS:
+        raise ValueError(f"by must be at most {MOST_LEVELS} columns, and at least one; got {len(columns)}")
+    return {f"by[{k}]": column for k, column in enumerate(columns)}
 
 
 def _group_columns(group: str | Sequence[str] | None) -> dict[str, str]:

@@ -19,9 +19,9 @@ from makewhole.insured.lines import LineBook, Lines
 from makewhole.insured.thaw import HARDLY, Thaw
 from makewhole.jit import call
 
-_NOBODY = np.zeros(0, np.int64)
+_NOBODY = np.zeros((0, 0), np.int64)
 _NO_LINES = LineTerms(0.0, 0.0, 0.0, True)
-_NO_THAW = ThawTerms(-1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+_NO_THAW = ThawTerms(-1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 class LimitedRun(Run):
@@ -43,7 +43,7 @@ class LimitedRun(Run):
     ) -> None:
         rules = Rules(terms.one_sided, terms.sound, correction.integrates)
         super().__init__(correction, terms.max_stake, rules, log, trace=trace)
-        self.totals = np.zeros(9)
+        self.totals = np.zeros(10)
         self.names: list[Name] = []
         self.accounts = np.zeros((0, 4))
         line_terms, thaw_terms = _NO_LINES, _NO_THAW
@@ -54,7 +54,7 @@ class LimitedRun(Run):
             self.accounts = _begin(self.names, book)
         if thaw is not None:
             hardly, least = HARDLY * terms.max_stake, max(thaw.above, correction.spread)
-            budget = (thaw.budget, thaw.per_forecast, thaw.root)
+            budget = (thaw.budget, thaw.per_forecast, thaw.root, thaw.share)
             thaw_terms = ThawTerms(hardly, *budget, thaw.above, least)
         kept = math.inf if capital is None else capital
         self.limits = Limits(rules, terms.max_stake, kept, line_terms, thaw_terms)
@@ -64,7 +64,7 @@ class LimitedRun(Run):
     def play(self, chunk: Chunk, out: Out) -> None:
         """Run the loop over a chunk."""
         by: Any = _NOBODY if chunk.by is None else chunk.by
-        book = (by, self.accounts, self.sums.rounds)
+        book = ((by, self.accounts), self.sums.rounds)
         call(self._replay, self.players[0].memory, chunk.columns, book, self.limits, self.totals, out)
 
     def result(self, certificate: Certificate, backend: str | None) -> BacktestResult:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -45,7 +44,9 @@ class Chunk:
     stop: int
     times: Any = None  # of each forecast, when it was made and when its outcome was known; None: row by row
     view: Any = None  # what an informed customer believes; None: no such column
-    by: Any = None  # of each row, the number of who staked, −1 if she gave no name; None: not asked for
+    by: Any = (
+        None  # of each row, the numbers of who staked, −1 where a level is not named; None: not asked for
+    )
 
     def first_row(self, forecast: int) -> int:
         """Return the first row of a forecast of this chunk in the log."""
@@ -91,7 +92,8 @@ class Log:
         self.event: Any = None  # the number of the event of each row of `order`; None: every row is one
         self._whole: dict[str, Floats] = {}
         self._blocks: dict[str, tuple[int, Floats]] = {}
-        self._bettors: Any = None  # the number of who staked in every row; None: nobody has asked
+        self._bettors: Any = None  # the numbers of who staked in every row; None: nobody has asked
+        self._levels = [name for name in names if name.partition("[")[0] == "by" and names[name] is not None]
         self._gaps = 0  # rows with missing numbers, where they are left out beforehand
         if self.rows == 0:
             raise ValueError("frame must have at least one row; got 0")
@@ -146,24 +148,35 @@ class Log:
         return bool((self.frame["stake"].abs() < least).any()) if self.names.get("stake") else False
 
     def bettors(self) -> list[Any] | None:
-        """Who staked, row by row, None where she gave no name; None if no row does."""
-        column = self.names.get("by")
-        if column is None:
+        """Who staked, row by row: the names of her levels, None where there is none; None without columns."""
+        if not self._levels:
             return None
-        series = self.frame["by"]
-        gaps = series.is_null().to_list()
-        return [
-            None if gap or _is_missing(name) else read_name(f"by={column!r}", whole_if(name))
-            for name, gap in zip(series.to_list(), gaps, strict=True)
-        ]
+        names = self.number_bettors()
+        return [tuple(names[k] for k in row if k >= 0) or None for row in self._bettors.tolist()]
 
     def number_bettors(self) -> list[Name]:
-        """Let the next chunks say who staked, by number; returns all names, in the order of their numbers."""
+        """Let the next chunks say who staked, by number; returns all names, in the order of their numbers.
+
+        The levels of a row are several columns, in which the same name is the same.
+        """
         known: dict[Name, float] = {}
-        argument = f"by={self.names['by']!r}"
-        codes = number_names(self.frame["by"], known, lambda name: read_name(argument, whole_if(name)))
-        self._bettors = np.where(np.isnan(codes), -1.0, codes).astype(np.int64)
+        codes = [self._number_level(level, known) for level in self._levels]
+        for k, wide in enumerate(codes):
+            for narrow in codes[k + 1 :]:
+                both = (wide == narrow) & (wide >= 0)
+                if both.any():
+                    row = int(np.argmax(both))
+                    name, columns = list(known)[wide[row]], [self.names[level] for level in self._levels]
+                    raise ValueError(
+                        f"by={columns!r} must be different names; got {name!r} twice at row {row}"
+                    )
+        self._bettors = np.stack(codes, axis=1)
         return list(known)
+
+    def _number_level(self, level: str, known: dict[Name, float]) -> Any:
+        argument = f"by={self.names[level]!r}"
+        codes = number_names(self.frame[level], known, lambda name: read_name(argument, whole_if(name)))
+        return np.where(np.isnan(codes), -1.0, codes).astype(np.int64)
 
     def enlarge_chunks(self, rows: int) -> None:
         """Let the next chunks have about so many rows, if that is more than they have and not too many."""
@@ -404,7 +417,3 @@ def _is_boolean(series: Any) -> bool:
     import narwhals as nw
 
     return bool(series.dtype == nw.Boolean)
-
-
-def _is_missing(name: Any) -> bool:
-    return name is None or (isinstance(name, float) and math.isnan(name))

@@ -74,7 +74,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add("--capital", type=float, help="the most that may ever be lost; in sound mode, or one-sided")
     add(
         "--by",
-        help="column that names who staked: with --capital everyone has a price and a limit of her own",
+        help="column that names who staked: with --capital everyone has a price and a limit of her own; "
+        "agency,customer: the columns of her levels, the widest first",
     )
     add(
         "--max-exposure",
@@ -99,7 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
         need("rich")
     group = arguments.group[0] if arguments.group and len(arguments.group) == 1 else arguments.group
     c_range = None if arguments.c_range is None else _pair(arguments.c_range)
-    named = [] if arguments.by is None else [arguments.by]
+    named = [] if arguments.by is None else arguments.by.split(",")
     read = read_log(arguments, [*(arguments.group or []), *named], "stake")
     results = {}
     with _Progress(quiet=arguments.json) as track, read.table.readable():
@@ -109,7 +110,7 @@ def run(arguments: argparse.Namespace) -> None:
                 **read.columns,
                 group=group,
                 customers=read.customers,
-                by=arguments.by,
+                by=named or None,
                 correction=None if name == _BARRIER else _correction(name, arguments, read.frame, c_range),
                 mode=arguments.mode,
                 max_stake=arguments.max_stake,

@@ -8,10 +8,11 @@ from typing import Any, ClassVar, Self
 
 from makewhole import arguments
 from makewhole.corrections import _kernels
-from makewhole.corrections.base import Memory, Part
+from makewhole.corrections.base import Memory, Part, Proposal
 from makewhole.corrections.certificate import Terms
+from makewhole.corrections.features import Features
 from makewhole.corrections.members import Members
-from makewhole.corrections.names import read_names
+from makewhole.corrections.names import Name, read_names
 from makewhole.corrections.reserve import read_rate
 
 # The largest weight in a file: far beyond it, steps would be lost in rounding.
@@ -21,11 +22,12 @@ _FARTHEST = 1e12
 class Balance(Members):
     """Balance the bets on every group from both sides: on average nothing is lost in any, and nothing won.
 
-    For exact mode. A forecast may belong to several groups: `f.forecast(mu=0.3, groups=["AA", "JFK"])`. There
-    is a weight for each group and one for all forecasts; λ is the sum of the weights of a forecast's groups
-    and the one for all. After a settlement each of these weights moves by η·w·(x − λ): the rate, times the
-    gross stake divided by the cap, times the distance from the λ that was published to the one that would
-    have balanced the forecast. A forecast with k groups counts k + 1 members.
+    That is in exact mode; in sound mode, or with a capital, something may be won. A forecast
+    may belong to several groups: `f.forecast(mu=0.3, groups=["AA", "JFK"])`. There is a weight for each group
+    and one for all forecasts; λ is the sum of the weights of a forecast's groups and the one for all. After a
+    settlement each of these weights moves by η·w·(x − λ): the rate, times the gross stake divided by the cap,
+    times the distance from the λ that was published to the one that would have balanced the forecast. A
+    forecast with k groups counts k + 1 members.
 
     If η·(k + 1) is at most 1 for every forecast, and each outcome comes before the next forecast, then what
     is lost or won in any group, and in all, is at most M·X·√(W/η). M is the cap, X = 1 + c₊ (the largest |x|,
@@ -34,10 +36,16 @@ class Balance(Members):
     one is open. Then the same holds if η·(k + 1)·(1 + 2Δ) is at most 1 (docs/theory.md has the proofs). The
     largest rate that is allowed has the smallest bound; with a smaller one c varies less.
 
+    A forecast may also have features, with values from −1 to 1: `groups={"fog": 0.3, "JFK": 1.0}`. A group is
+    a feature with the value 1. λ is then the sum of the weights times the values, each weight moves by its
+    value times as much, and the same bound holds for the sum of losses times values, which is what the
+    statement has as the feature's loss. In place of k, count the sum of the squares of the values.
+
     Limits: this is no constant, so nothing is certified; `OverlappingReserve` has a constant bound on what
-    each group can lose, in sound mode, but not on what it can win. c may be negative. It takes no capital and
-    no lines: where c is raised above ĉ + λ, bets do not balance. With K classes M is the cap of all of them,
-    K·max_stake.
+    each group can lose, in sound mode, but not on what it can win. In exact mode c may be negative. In sound
+    mode, with a capital or with lines, c is raised above ĉ + λ where need be. Then it learns from what would
+    have been lost at ĉ + λ, and only the upper side is certain: what a group *loses* is at most that bound,
+    but the forecaster may win for ever. With K classes M is the cap of all of them, K·max_stake.
 
     Parameters
     ----------
@@ -45,6 +53,7 @@ class Balance(Members):
         η, above 0 and at most ½.
     most_groups
         The most groups that a forecast may belong to, at least 1; a forecast with more raises a ValueError.
+        Of features, the most that the squares of their values may add up to.
         η·(most_groups + 1) must be at most 1. By default as many as that allows: 99 at rate 0.01.
 
     Examples
@@ -65,7 +74,9 @@ class Balance(Members):
     settings = ("rate", "most_groups")
     rate: float
     most_groups: int
-    unguarded = True
+    integrates = False  # where sound mode raises c, its target is still the λ that would have balanced
+    at_own_price = True
+    takes_features = True
     why_no_bound = (
         "what groups that overlap can lose is proven to grow at most like the root of what was staked"
     )
@@ -97,23 +108,54 @@ class Balance(Members):
         """Return M·X/√(η·T), if weights begin at 0; a group's own is this, divided by its share of forecasts.
 
         This is in exact mode or one-sided, with outcomes that come before the next forecast, or no later than
-        its rate allows.
+        its rate allows. In sound mode, or with a capital or lines, it bounds what is lost, not what is won.
         """
         reach = 1.0 + max(terms.c_range[1], -terms.c_range[0])
         return terms.max_stake * reach / math.sqrt(self.rate * rounds)
 
     def in_mode(self, terms: Terms) -> Self:
-        """Return a copy for exact mode, or one-sided; a ValueError for sound mode.
-
-        One-sided, μ is clipped to [0, 1], and the bound holds all the same. In sound mode c is raised to 0,
-        so that the forecaster can win for ever: bets do not balance.
-        """
-        if terms.sound and not terms.one_sided:
-            raise ValueError(
-                "Balance needs mode='exact', or one_sided=True; in sound mode OverlappingReserve(rate) "
-                "limits what every group can lose"
-            )
+        """Return a copy; it is the same for all terms."""
         return copy.deepcopy(self)
+
+    # --- features -----------------------------------------------------------------------------------------
+
+    def check_groups(self, groups: tuple[Name, ...]) -> tuple[Name, ...]:
+        """Return the groups of a forecast, or its features; a ValueError if there are too many.
+
+        Features are too many if the squares of their values add up to more than `most_groups`.
+        """
+        if not isinstance(groups, Features):
+            return super().check_groups(groups)
+        if groups.size > self.most_groups:
+            asked = f"the squares of features must add up to at most {self.most_groups} with {self!r}"
+            raise ValueError(f"{asked}; got {groups.size:g}")
+        return groups
+
+    def gather_for(self, memories: list[Memory], groups: tuple[Name, ...]) -> Memory:
+        """Return what the kernels take; for features a third list, the value of each member."""
+        memory = self.gather(memories)
+        return (*memory, (1.0, *groups.values)) if isinstance(groups, Features) else memory
+
+    def proposed(self, memory: Memory) -> tuple[Proposal, Memory]:
+        """Return the next proposal, and the memory, which does not change."""
+        if len(memory) == 2:
+            return super().proposed(memory)
+        (_, *weights), _, values = memory
+        lam = 0.0
+        for theta, value in zip(weights, values, strict=True):
+            lam += theta * value
+        return Proposal(lam, 2, False), memory
+
+    def learned(
+        self, memory: Memory, proposal: Proposal, target: float, weight: float, loss: float, rest: float
+    ) -> Memory:
+        """Return the memory after an outcome: every weight moves by η·w·(x − λ) times its feature's value."""
+        if len(memory) == 2:
+            return super().learned(memory, proposal, target, weight, loss, rest)
+        (scale, *weights), marks, values = memory
+        step = scale * weight * (target - proposal.lam)
+        moved = [theta + step * value for theta, value in zip(weights, values, strict=True)]
+        return [scale, *moved], marks, values
 
     # --- memory: a weight for all forecasts, and one for each group ---------------------------------------
 

@@ -117,6 +117,10 @@ class Barrier(Stepped):
         """Return the capital, or a line's share of it."""
         return self.capital / terms.lines
 
+    def stretch_bound(self, terms: Terms) -> float | None:
+        """Return the same where gains are not kept: what was lost is counted from 0 or above at any time."""
+        return None if self.keep_gains else self.line_bound(terms)
+
     def theorem(self, terms: Terms) -> str:
         """Return the name of the theorem."""
         return "Theorem D"

@@ -95,8 +95,9 @@ class BookCorrection:
     grouped: bool = False  # whether forecasts must name their groups
     apart: bool = False  # whether each group has a correction of its own
     all_groups: tuple[Name, ...] | None = None  # the names of all groups, if they are known
+    takes_features: bool = False  # whether groups may have values, as features have
     most_groups: int | None = None  # the most groups that a forecast may belong to; None: any number
-    unguarded: bool = False  # whether c must be ĉ + λ for everybody: no capital, no lines
+    at_own_price: bool = False  # whether it learns the loss at ĉ + λ, where a capital or a line asked more
     over: BookCorrection | None = None  # another correction, which changes ĉ first
     rate: float | None = None  # the size of its steps, if it has one
     capital: float | None = None  # what it may lose, if it was made for a capital
@@ -169,6 +170,13 @@ class BookCorrection:
         A line is one binary bet: an event with K classes has K lines, but in exact mode they share the
         correction, and the terms are those of all of them together. Every outcome must come before the next
         forecast; `late_loss` and the exposure are added if not.
+        """
+        return None
+
+    def stretch_bound(self, terms: Terms) -> float | None:
+        """Return a bound on what one line can lose between any two times; None: no bound.
+
+        If forecasts are open at once, what they can lose if staked in full is added, as to `line_bound`.
         """
         return None
 
@@ -246,6 +254,10 @@ class BookCorrection:
     def gather(self, memories: list[Memory]) -> Memory:
         """Join the memories of a forecast's parts, for one step."""
         return memories[0]
+
+    def gather_for(self, memories: list[Memory], groups: tuple[Name, ...]) -> Memory:
+        """Join the memories of the parts of a forecast with these groups, for one step."""
+        return self.gather(memories)
 
     def scatter(self, memory: Memory) -> list[Memory]:
         """Split a memory into those of its parts, after a step."""

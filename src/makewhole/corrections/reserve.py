@@ -146,6 +146,13 @@ class Reserve(Stepped):
         top = 0.5 if terms.sound and not terms.one_sided else 1.0
         return max(0.0, top - self._width_range(terms)[0] - self.start) * terms.max_stake / self.rate
 
+    def stretch_bound(self, terms: Terms) -> float | None:
+        """Return (½ + c₊ − c₋)·M/η in sound mode, where λ never falls below −c₊ (Theorem B); else None."""
+        if terms.one_sided or not terms.sound:
+            return None
+        low, high = self._width_range(terms)
+        return max(0.0, 0.5 - low + high) * terms.max_stake / self.rate
+
     def late_loss(self, terms: Terms, open_at_once: int) -> float | None:
         """Return M·D·R/(1 − ηD), where D is the number of forecasts open at the same time.
 

@@ -48,9 +48,11 @@ def surcharge(b: float, mu: float, c: float, own_mu: float, own_c: float) -> flo
     return max(0.0, abs(b) * (own_c - c) + b * (own_mu - mu))
 
 
-def thaw_allowed(budget: float, per_forecast: float, root: float, rounds: int) -> float:
-    """Return what a thaw may have conceded after so many settled forecasts."""
-    return budget + per_forecast * rounds + root * math.sqrt(rounds)
+def thaw_allowed(
+    budget: float, per_forecast: float, root: float, share: float, rounds: int, profit: float
+) -> float:
+    """Return what a thaw may have conceded after so many settled forecasts, and such a largest profit."""
+    return budget + per_forecast * rounds + root * math.sqrt(rounds) + share * profit
 
 
 def concede(lam: float, left: float, max_stake: float) -> tuple[float, float]:

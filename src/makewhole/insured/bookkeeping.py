@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ import numpy as np
 from makewhole import arguments
 from makewhole.corrections import BookCorrection, Certificate, Proposal, Terms
 from makewhole.corrections._kernels import Rules, publish, refine
+from makewhole.corrections.features import Features, read_features, values_of
 from makewhole.corrections.names import Name, read_name, read_names
 from makewhole.forecasters import Said
-from makewhole.insured._kernels import concede, least_price
+from makewhole.insured._kernels import least_price
 from makewhole.insured.book import (
     BLOCK,
     Exposure,
@@ -55,6 +57,7 @@ from makewhole.insured.changes import (
 )
 from makewhole.insured.evidence import bet
 from makewhole.insured.lines import LineBook, Lines, check_price, read_levels
+from makewhole.insured.memories import Memories, recall_over, warm
 from makewhole.insured.refusals import ForecastOpen, StakeRefused, find_limit
 from makewhole.insured.results import line_results
 from makewhole.insured.thaw import HARDLY, Conceded, Thaw
@@ -128,7 +131,8 @@ class Bookkeeping:
         self.nothing_open = no_exposure(len(rules))
         self.zero = (0.0,) * self.count
         self.composed = self.one.over is not None
-        self.keys: list[list[Key]] = [[("memory", k, None)] for k in range(len(rules))]
+        self.memories = Memories(rules, self.cap)
+        self.keys = self.memories.keys
         self.serial = 0  # the number of the last change that was computed
         self.dead = 0  # how many keys may have gone since the state was last swept
         several = self.classes is not None or self.grouped or self.composed
@@ -164,7 +168,7 @@ class Bookkeeping:
             exposure = get(("exposure", scope)) or self.nothing_open
             made = certify(self.answering(scope), self.terms, exposure, self.max_exposure)
         if self.thaw is not None:
-            made = thawed(made, self.thaw, get(TOTALS).rounds)
+            made = thawed(made, self.thaw, get(TOTALS).rounds, self.rules, self.terms)
         if self.capital is None or group is not None:
             return made
         growing = self.apart and self.one.all_groups is None  # with every group that begins
@@ -229,18 +233,20 @@ class Bookkeeping:
         """One line, of which the base says μ̂ and ĉ (`width`); `least` is the least c that can be afforded."""
         rule = self.rules[k]
         if self.grouped:
-            keys, memory = self.recall(get, k, groups)
+            keys, memory = self.memories.recall(get, k, groups)
         else:
             keys = self.keys[k]
             memory = get(keys[0])
         proposal, after = rule.proposed(memory)
         if after is not memory:
-            self.remember(patch, rule, keys, after)
+            self.memories.remember(patch, rule, keys, after)
         inner, refined = None, width
         if self.composed:
             inner = self._refinement(get, patch, rule, ("over", k, keys[0][2]))
             refined = refine(width, inner.lam)
         mu, c, origin = publish(mu_hat, refined, proposal.lam, self.publishing, least)
+        if self.one_sided and rule.at_own_price:  # the target is measured from the μ that it asked for
+            origin -= mu - publish(mu_hat, refined, proposal.lam, self.publishing, 0.0)[0]
         if c < 0 and self.count > 1 and not self.one_price:  # else the same stake on all classes would win
             c = 0.0
         return tuple.__new__(Line, (mu, c, origin, proposal, width, inner))
@@ -248,34 +254,12 @@ class Bookkeeping:
     def _refinement(self, get: Get, patch: Patch, rule: BookCorrection, key: Key) -> Proposal:
         """What the correction that a reserve is over proposes."""
         over: Any = rule.over
-        before = self.recall_over(get, rule, key)
+        before = recall_over(get, rule, key)
         inner, moved = over.proposed(before)
         if moved is not before:
             patch[key] = moved
         proposal: Proposal = inner
         return proposal
-
-    def recall(self, get: Get, k: int, groups: tuple[Name, ...]) -> tuple[list[Key], Any]:
-        """What a line's correction has learned for these groups, and the keys it is kept under."""
-        if not self.grouped:
-            return self.keys[k], get(self.keys[k][0])
-        rule = self.rules[k]
-        keys: list[Key] = [("memory", k, part) for part in rule.parts(groups)]
-        memories = [get(key) for key in keys]
-        return keys, rule.gather([rule.blank() if memory is None else memory for memory in memories])
-
-    @staticmethod
-    def recall_over(get: Get, rule: BookCorrection, key: Key) -> Any:
-        """What the correction that a reserve is over has learned."""
-        memory = get(key)
-        return rule.over.blank() if memory is None and rule.over is not None else memory
-
-    def remember(self, patch: Patch, rule: BookCorrection, keys: list[Key], memory: Any) -> None:
-        """Write down what a line has learned."""
-        if not self.grouped:
-            patch[keys[0]] = memory
-        else:
-            patch.update(zip(keys, rule.scatter(memory), strict=True))
 
     def _enter_groups(self, get: Get, patch: Patch, entry: OpenForecast) -> None:
         """Count a new forecast in its groups' books."""
@@ -406,14 +390,16 @@ class Bookkeeping:
         negative = open_.lines[0].c < 0  # of classes, all have the same c, or none has one below 0
         if turnover:
             self._learn(get, patch, open_, results)
-        if self.thaw is not None and turnover < self.hardly:
-            self.warm(drafting(get, patch), patch, open_, self.thaw)
+        values = values_of(open_.groups)
         for key in keys_of("totals", open_.groups):
             totals: Totals = get(key)
-            money = None
-            if self.classes is None and not self.one_sided and totals.money is not None:
+            money, value = None, values.get(key[1], 1.0) if values else 1.0
+            if self.classes is None and not self.one_sided and totals.money is not None and value == 1.0:
                 money = bet(totals.money, open_.lines[0].mu, open_.lines[0].c, y)
-            patch[key] = totals.settled(loss, rest, turnover, len(stakes), negative, self.loss_range, money)
+            lost, left, staked = value * loss, value * rest, abs(value) * turnover
+            patch[key] = totals.settled(lost, left, staked, len(stakes), negative, self.loss_range, money)
+        if self.thaw is not None and (turnover < self.hardly or self.thaw.share):
+            warm(self.memories, self.thaw, get, patch, open_.groups, turnover < self.hardly)
         self._leave(get, patch, open_, results if self.capped else ())
         if self.lines is not None:
             self.lines.leave(drafting(get, patch), patch, id_, stakes, payments)
@@ -425,7 +411,8 @@ class Bookkeeping:
         self, open_: OpenForecast, y: int, stakes: list[Stake]
     ) -> tuple[Payments, tuple[LineResult, ...]]:
         """What every stake receives; and what every correction learns."""
-        return line_results(open_, y, stakes, self.classes, self.max_stake)
+        booked = not self.one.at_own_price
+        return line_results(open_, y, stakes, self.classes, self.max_stake, booked=booked)
 
     def _learn(self, get: Get, patch: Patch, open_: OpenForecast, results: tuple[LineResult, ...]) -> None:
         """Every line's correction learns what happened; one below it, from its own target, z − ĉ."""
@@ -437,48 +424,19 @@ class Bookkeeping:
                 key = self.keys[k][0]
                 patch[key] = rule.learned(get(key), line.proposal, target, weight, loss, rest)
             else:
-                keys, memory = self.recall(get, k, open_.groups)
+                keys, memory = self.memories.recall(get, k, open_.groups)
                 after = rule.learned(memory, line.proposal, target, weight, loss, rest)
-                self.remember(patch, rule, keys, after)
+                self.memories.remember(patch, rule, keys, after)
                 key = keys[0]
             if rule.over is not None and line.inner is not None:
                 key = ("over", k, key[2])
-                before = self.recall_over(get, rule, key)
+                before = recall_over(get, rule, key)
                 own = target + line.origin - line.c_hat
                 patch[key] = rule.over.learned(before, line.inner, own, weight, loss, rest)
 
-    def warm(self, get: Get, patch: Patch, open_: OpenForecast, thaw: Thaw) -> None:
-        """Lower λ after a forecast that nobody has staked on, and count what that concedes."""
-        conceded: float = get(CONCEDED).total
-        left = thaw.allowed(get(TOTALS).rounds + 1) - conceded
-        for k, rule in enumerate(self.rules):
-            keys, memory = self.recall(get, k, open_.groups)
-            proposal, moved = rule.proposed(memory)
-            lam = proposal.lam
-            if rule.over is not None:
-                self._warm_below(get, patch, rule, ("over", k, keys[0][2]), thaw)
-            if lam <= max(thaw.above, rule.spread) or left <= 0.0:
-                continue
-            weight, cost = concede(lam, left, self.cap)
-            self.remember(patch, rule, keys, rule.learned(moved, proposal, 0.0, weight, -cost, 0.0))
-            conceded, left = conceded + cost, left - cost
-        patch[CONCEDED] = Conceded(conceded)
-
-    def _warm_below(self, get: Get, patch: Patch, rule: BookCorrection, key: Key, thaw: Thaw) -> None:
-        """Lower the λ of the correction that a reserve is over; the reserve's bound does not depend on it."""
-        over: Any = rule.over
-        proposal, moved = over.proposed(self.recall_over(get, rule, key))
-        if proposal.lam > thaw.above:
-            cost = self.cap * proposal.lam
-            patch[key] = over.learned(moved, proposal, 0.0, 1.0, -cost, 0.0)
-
     def frozen(self, get: Get) -> bool:
         """Whether a forecast that nobody stakes on would change anything, because of a thaw."""
-        if self.thaw is None:
-            return False
-        memories = [get(keys[0]) for keys in self.keys]
-        lams = [rule.proposed(memory)[0].lam for rule, memory in zip(self.rules, memories, strict=True)]
-        return max(lams) > self.thaw.above
+        return self.memories.frozen(get, self.thaw)
 
     def call_off(self, get: Get, patch: Patch, open_: OpenForecast) -> None:
         """Void a forecast."""
@@ -523,7 +481,23 @@ class Bookkeeping:
         """The groups of a forecast, valid."""
         if groups is None and not self.grouped:
             return ()
+        if isinstance(groups, Mapping):
+            return self._features(groups)
         return self.one.check_groups(read_names("groups", groups) if self.grouped else groups)
+
+    def _features(self, groups: Mapping[Any, Any]) -> Features:
+        """The features of a forecast, valid. A group with a value below 0 would need the lower side, too."""
+        if not self.one.takes_features:
+            raise TypeError(f"groups must be names: only Balance takes values; got {groups!r}")
+        made = read_features(groups)
+        raised = self.capital is not None or self.lines is not None
+        if (raised or not (self.one_sided or self.publishes_as_is)) and min(made.values, default=0.0) < 0:
+            raise ValueError(
+                "values of groups must not be negative in sound mode, or with a capital or lines: only what "
+                f"is lost is bounded there, not what is won; got {groups!r}"
+            )
+        self.one.check_groups(made)
+        return made
 
     def answering(self, group: Name | None) -> list[BookCorrection]:
         """The corrections, one per line, that answer for a group's books."""

@@ -100,11 +100,23 @@ def certify_groups(
     return Certificate(bounds.base + added, theorem, exposure=added, **facts)
 
 
-def thawed(certificate: Certificate, thaw: Thaw, rounds: int) -> Certificate:
-    """The certificate with what a thaw may concede; so far, where its budget grows."""
+def thawed(
+    certificate: Certificate, thaw: Thaw, rounds: int, rules: Sequence[BookCorrection], terms: Terms
+) -> Certificate:
+    """The certificate with what a thaw may concede; so far, where its budget grows.
+
+    A share of past profits adds nothing to what may be lost over any stretch of time. Where that is not
+    bounded, nothing is, unless a capital is guarded.
+    """
     if certificate.bound is None:
         return certificate
     allowed = thaw.allowed(rounds)
+    if thaw.share:
+        known = base_bound(rules, terms)
+        stretches = [rule.stretch_bound(terms) for rule in rules]
+        if known is None or None in stretches:
+            return replace(certificate, bound=None, theorem="a thaw may concede a share of any profit")
+        allowed += math.fsum(s for s in stretches if s is not None) - known
     more = "a thaw" if thaw.constant else "a thaw so far"
     return replace(
         certificate, bound=certificate.bound + allowed, theorem=f"{certificate.theorem}, and {more}"

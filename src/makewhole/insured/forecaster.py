@@ -128,8 +128,9 @@ class InsuredForecaster:
         one. None: all pay the same.
     thaw
         `Thaw`: how much may be conceded so that λ comes down while nobody stakes; the certificate is larger
-        by that. By default, for the default correction only: half of the capital, which the correction
-        then does not use; without a capital 5·max_stake times the root of the number of forecasts.
+        by that, unless it is a share of past profits. By default, for the default correction only: half of
+        the capital, which the correction then does not use; without a capital 5·max_stake times the root of
+        the number of forecasts.
     classes
         None for a binary event, else K. Outcomes are then 0 … K−1, and stakes are arrays of K numbers.
     graded
@@ -230,7 +231,8 @@ class InsuredForecaster:
     ) -> Forecast:
         """Publish a forecast for x, or with `base=None` for a probability `mu` (and ĉ = `c_hat`).
 
-        Where the correction is grouped, `groups` is the name, or are the names, of those it belongs to.
+        Where the correction is grouped, `groups` is the name, or are the names, of those it belongs to; with
+        `Balance` it may map names to values, from −1 to 1.
         `id` is any text or whole number; without one, forecasts are numbered. Raises `ForecastOpen` where a
         forecast with that id is open.
         """

@@ -21,12 +21,11 @@ from makewhole.insured.changes import (
     LineResult,
     Patch,
     Payments,
-    drafting,
     paid_by_name,
 )
 from makewhole.insured.lines import read_levels
+from makewhole.insured.memories import warm
 from makewhole.insured.results import shared_result
-from makewhole.insured.thaw import HARDLY
 from makewhole.insured.totals import Standing
 
 _MEMORY = ("memory", 0, None)
@@ -153,10 +152,10 @@ class OnePriceBookkeeping(Bookkeeping):
         line, gross = open_.lines[0], final.charged[1]
         if gross:
             patch[_MEMORY] = self.one.learned(get(_MEMORY), line.proposal, target, weight, loss, rest)
-        if self.thaw is not None and gross < HARDLY * self.cap:
-            self.warm(drafting(get, patch), patch, open_, self.thaw)
         totals = get(TOTALS)
         patch[TOTALS] = totals.settled(loss, rest, gross, len(stakes), line.c < 0, self.loss_range)
+        if self.thaw is not None and (gross < self.hardly or self.thaw.share):
+            warm(self.memories, self.thaw, get, patch, (), gross < self.hardly)
         serial = self.serial = self.serial + 1
         count, all_risk, following, _ = get(STANDING)
         count, all_risk = count - 1, all_risk - open_.at_risk

@@ -20,11 +20,11 @@ from makewhole.insured.changes import (
     Lesson,
     Patch,
     Payments,
-    drafting,
     paid_by_name,
 )
 from makewhole.insured.evidence import bet
 from makewhole.insured.lines import check_price, read_levels
+from makewhole.insured.memories import warm
 from makewhole.insured.refusals import ConservationError
 from makewhole.insured.totals import Standing, exact_sum
 
@@ -149,11 +149,11 @@ class PlainBookkeeping(Bookkeeping):
             raise ConservationError(f"payments add up to {loss!r}, the loss is {expected!r}")
         if weight:
             patch[_MEMORY] = self.one.learned(get(_MEMORY), proposal, target, weight, loss, rest)
-        if self.thaw is not None and gross < self.hardly:
-            self.warm(drafting(get, patch), patch, open_, self.thaw)
         totals = get(TOTALS)
         money = None if self.one_sided else bet(totals.money, mu, c, y)
         patch[TOTALS] = totals.settled(loss, rest, gross, bets, c < 0, self.loss_range, money)
+        if self.thaw is not None and (gross < self.hardly or self.thaw.share):
+            warm(self.memories, self.thaw, get, patch, (), gross < self.hardly)
         count, all_risk, following, _ = get(STANDING)
         count -= 1
         self.serial += 1

@@ -12,9 +12,17 @@ from makewhole.insured.totals import exact_sum
 
 
 def line_results(
-    open_: OpenForecast, y: float, stakes: Sequence[Stake], classes: int | None, max_stake: float
+    open_: OpenForecast,
+    y: float,
+    stakes: Sequence[Stake],
+    classes: int | None,
+    max_stake: float,
+    *,
+    booked: bool = True,
 ) -> tuple[Payments, tuple[LineResult, ...]]:
     """What every stake receives; and of every line its loss, its target and its weight.
+
+    If `booked`, what customers paid above the published price counts in the target, too.
 
     The losses of the lines are what was paid, to the last digit: a payment on several classes is rounded, and
     the difference is counted on the first of them that has a stake.
@@ -37,8 +45,10 @@ def line_results(
     scale = sum(gross * (1.0 + abs(line.c)) for gross, line in zip(grosses, lines, strict=True))
     for k, (mu, c, origin, *_) in enumerate(lines):
         expected, target, weight = balance(mu, c, origin, happened[k], nets[k], grosses[k], max_stake)
-        if extra[k]:  # what was booked is learned: w·(x − λ) is the loss
-            expected, target = expected - extra[k], target - extra[k] / grosses[k]
+        if extra[k]:
+            expected -= extra[k]
+            if booked:  # w·(x − λ) is the loss
+                target -= extra[k] / grosses[k]
         if k != first:
             loss, rest = exact_sum([each[k] for each in parts])
         else:

@@ -10,6 +10,7 @@ import numpy as np
 
 from makewhole import arguments, corrections, saving
 from makewhole.corrections import BookCorrection, Proposal, Terms, for_book
+from makewhole.corrections.features import Features
 from makewhole.corrections.names import Name, read_name, read_names
 from makewhole.forecasters import SparseRow
 from makewhole.insured.book import (
@@ -27,7 +28,7 @@ from makewhole.insured.certificates import GroupBounds, base_bound, late_bound
 from makewhole.insured.changes import CONCEDED, GROUPS, STANDING, TOTALS, Key
 from makewhole.insured.lines import MOST_LEVELS, Account, LineBook
 from makewhole.insured.many import opened
-from makewhole.insured.thaw import Conceded, Thaw
+from makewhole.insured.thaw import Conceded
 from makewhole.insured.totals import Standing, Totals, read_totals
 
 KIND, VERSION, VERSIONS = "makewhole.insured", 5, (2, 3, 4, 5)
@@ -99,6 +100,7 @@ def _plain_open(entry: OpenForecast, keep_x: bool) -> dict[str, Any]:
             for line in entry.lines
         ],
         "groups": list(entry.groups),
+        "features": list(entry.groups.values) if isinstance(entry.groups, Features) else None,
         "bets": entry.bets,
         "stakes": list(map(_plain_stake, entry.stakes)),
     }
@@ -165,7 +167,7 @@ def read_items(items: Iterable[Any], books: Bookkeeping) -> dict[Key, Any]:
     following = arguments.whole("next", plain[STANDING]["next"], least=0)
     state[STANDING] = state[STANDING]._replace(next=following)
     if books.thaw is not None:
-        state[CONCEDED] = _read_conceded(plain.get(CONCEDED), books.thaw, state[TOTALS].rounds)
+        state[CONCEDED] = _read_conceded(plain.get(CONCEDED), books, state[TOTALS])
     if books.capital is not None:
         at_worst = state[TOTALS].loss + state[STANDING].at_risk
         arguments.within("total and at_risk", at_worst, -1e200, books.capital * (1.0 + 1e-9))
@@ -189,11 +191,16 @@ def _read_standing(
     return Standing(len(inside), at_risk)
 
 
-def _read_conceded(saved: Mapping[str, Any] | None, thaw: Thaw, rounds: int) -> Conceded:
+def _read_conceded(saved: Mapping[str, Any] | None, books: Bookkeeping, totals: Totals) -> Conceded:
+    thaw: Any = books.thaw
     if saved is None:
-        return Conceded()
-    most = thaw.allowed(rounds) * (1.0 + 1e-9)
-    return Conceded(arguments.within("conceded", saved["total"], 0.0, most))
+        saved = Conceded()._asdict()
+    profit = 0.0
+    if thaw.share:  # at least what it is now, at most what so many forecasts can win
+        most = 1e200 if totals.surprises is None else 1.0000001 * totals.rounds * books.loss_range
+        profit = arguments.within("profit", saved.get("profit", 0.0), max(0.0, -totals.loss), most)
+    most = thaw.allowed(totals.rounds, profit) * (1.0 + 1e-9)
+    return Conceded(arguments.within("conceded", saved["total"], 0.0, most), profit)
 
 
 def _read_lines(
@@ -280,14 +287,12 @@ def _read_stake(value: dict[str, Any], books: Bookkeeping) -> Stake:
 
 def _read_entry(id_: Id, saved: dict[str, Any], blocks: Blocks, books: Bookkeeping) -> OpenForecast:
     lines = tuple(_read_line(line) for line in saved["lines"])
-    terms, one = books.terms, books.rules[0]
+    terms = books.terms
     if len(lines) != books.count:
         raise ValueError(f"forecast {id_!r} must have {books.count} lines; got {len(lines)}")
     if books.one_price and len({line[1:] for line in lines}) > 1:
         raise ValueError(f"all classes of forecast {id_!r} must have one price; got {saved['lines']!r}")
-    groups = read_names("groups", saved["groups"])
-    if one.grouped or groups:
-        one.check_groups(groups)
+    groups = _read_groups(saved, books)
     rules = books.rules * books.count if books.one_price else books.rules
     for line, rule in zip(lines, rules, strict=True):
         _check_line(line, rule, terms)
@@ -321,6 +326,14 @@ def _read_entry(id_: Id, saved: dict[str, Any], blocks: Blocks, books: Bookkeepi
     ):
         raise ValueError(f"stakes on forecast {id_!r} must be ones that are taken, within {books.max_stake}")
     return entry
+
+
+def _read_groups(saved: dict[str, Any], books: Bookkeeping) -> tuple[Name, ...]:
+    """The groups of an open forecast, or its features; earlier files have none of these."""
+    groups, values = read_names("groups", saved["groups"]), saved.get("features")
+    if values is not None:
+        return books.named(dict(zip(groups, values, strict=True)))
+    return books.one.check_groups(groups) if books.grouped or groups else groups
 
 
 def _read_line(saved: dict[str, Any]) -> Line:

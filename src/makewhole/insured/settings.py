@@ -76,13 +76,11 @@ def read_settings(
     exposure = None if max_exposure is None else arguments.positive("max_exposure", max_exposure)
     capital = _read_capital(capital, terms.max_stake)
     chosen = _read_lines(lines, capital)
-    if rule is not None and rule.unguarded and (capital is not None or chosen is not None):
-        raise ValueError(
-            f"capital and lines must be None with {rule!r}: where c is raised for them, bets do not balance"
-        )
     thawing = _read_thaw(thaw, capital, terms.max_stake, chose=rule is None)
     if rule is None:
         rule = _default_rule(capital, thawing)
+    if thawing is not None and thawing.share:
+        _check_share(rule, terms, capital)
     # In exact mode all classes have one price, and so one correction.
     rules = new_rules(rule, terms, 1 if mode == "exact" and not terms.one_sided else count, classes)
     return Settings(terms, mode, classes, exposure, capital, graded, chosen, thawing, rules)
@@ -160,6 +158,21 @@ def _read_thaw(thaw: Any, capital: float | None, max_stake: float, *, chose: boo
     if thaw is not None and capital is not None and not thaw.constant:
         raise ValueError(f"with a capital, a thaw must have a budget that does not grow; got {thaw!r}")
     return thaw
+
+
+def _check_share(rule: BookCorrection, terms: Terms, capital: float | None) -> None:
+    """Refuse a thaw from past profits where what it concedes could be lost on top of a certificate."""
+    if rule.grouped:
+        raise ValueError(
+            f"share of a thaw must be 0 with {rule!r}: a group could lose what others have won, beyond its "
+            "own bound"
+        )
+    bounded = rule.line_bound(terms) is not None
+    if capital is None and bounded and rule.stretch_bound(terms) is None:
+        raise ValueError(
+            f"share of a thaw must be 0 with {rule!r}, which keeps its gains and loses them again, so that a "
+            "share of them could be lost twice: use mode='sound', or a capital"
+        )
 
 
 def _default_rule(capital: float | None, thaw: Thaw | None) -> BookCorrection:

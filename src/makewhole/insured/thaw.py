@@ -18,12 +18,13 @@ _MOST = 1e100
 class Thaw:
     """Lower λ when a forecast was settled and hardly anybody had staked on it, within a budget.
 
-    Where c is too wide for everybody, nothing is learned, and c stays as it is. With a thaw the correction
-    is then told of a bet that nobody placed, and that would have been balanced at λ = 0: λ comes down, as
-    if M·λ had been won. As nothing was won, whoever comes next may win as much more. What is conceded in this
-    way is at most the budget after t settled forecasts, budget + per_forecast·t + root·√t, and the
-    certificate is larger by that. "Hardly" is less than a hundredth of the cap. So somebody who stakes as
-    much on every forecast keeps λ where it is; where c is ½, that costs a clairvoyant nothing.
+    Where c is too wide for everybody, nothing is learned, and c stays as it is. With a thaw the correction is
+    then told of a bet that nobody placed, and that would have been balanced at λ = 0: λ comes down, as if M·λ
+    had been won. As nothing was won, whoever comes next may win as much more. What is conceded in this way is
+    at most the budget after t settled forecasts, budget + per_forecast·t + root·√t + share·P, where P is the
+    largest profit so far. The certificate is larger by the first three of these. "Hardly" is less than a
+    hundredth of the cap. So somebody who stakes as much on every forecast keeps λ where it is; where c is ½,
+    that costs a clairvoyant nothing.
 
     Parameters
     ----------
@@ -31,10 +32,17 @@ class Thaw:
         What may be conceded in all, in the unit of the stakes.
     per_forecast
         So much more for every settled forecast. The certificate then grows, and the mean loss need not
-        vanish: it may tend to this number.
+        vanish: it may tend to this number. A forecaster has no clock: for so much a day, divide by the number
+        of forecasts in a day.
     root
         So much more times the root of the number of settled forecasts. There is then no constant
         certificate, but the mean loss still vanishes.
+    share
+        Up to this part of the largest profit so far, at most 1: what was won after any settled forecast, on
+        balance since the start. The certificate is then what may be lost over any stretch of time: the same
+        as before with `Barrier(..., keep_gains=False)`, and with a `Reserve` in sound mode if ĉ is 0. With a
+        capital and any other correction it is the capital (docs/theory.md, "A thaw from profits"). Not for
+        groups, nor for a `Reserve` in exact mode or one-sided without a capital.
     above
         Only a λ above this, and above the correction's own spread, is lowered.
 
@@ -57,25 +65,30 @@ class Thaw:
     per_forecast: float = 0.0
     root: float = 0.0
     above: float = 0.02
+    share: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("budget", "per_forecast", "root"):
             object.__setattr__(self, name, arguments.within(name, getattr(self, name), 0.0, _MOST))
         object.__setattr__(self, "above", arguments.within("above", self.above, 0.0, 1.0))
-        if not (self.budget or self.per_forecast or self.root):
-            raise ValueError("budget, per_forecast or root must be above 0; for no thaw, say thaw=None")
+        object.__setattr__(self, "share", arguments.within("share", self.share, 0.0, 1.0))
+        if not (self.budget or self.per_forecast or self.root or self.share):
+            raise ValueError(
+                "budget, per_forecast, root or share must be above 0; for no thaw, say thaw=None"
+            )
 
-    def allowed(self, rounds: int) -> float:
-        """What may have been conceded after so many settled forecasts."""
-        return thaw_allowed(self.budget, self.per_forecast, self.root, rounds)
+    def allowed(self, rounds: int, profit: float = 0.0) -> float:
+        """What may have been conceded after so many settled forecasts, with such a largest profit."""
+        return thaw_allowed(self.budget, self.per_forecast, self.root, self.share, rounds, profit)
 
     @property
     def constant(self) -> bool:
-        """Whether the budget does not grow."""
+        """Whether the budget does not grow with the number of forecasts."""
         return not (self.per_forecast or self.root)
 
 
 class Conceded(NamedTuple):
-    """What a thaw has conceded so far."""
+    """What a thaw has conceded so far, and the largest profit, if it may concede a share of that."""
 
     total: float = 0.0
+    profit: float = 0.0
