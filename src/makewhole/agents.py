@@ -248,8 +248,9 @@ class DrawReader:
 
     It keeps a copy of the forecaster's correction, without its seed. Let β be the cell that contains +½, and
     T the number of rounds. Until β has been credited T/8 times, the agent pushes the target down if β was
-    drawn, and else up; after that, always up. Against the paper's swap it wins ln 4 / 8 ≈ 0.173 of its stake
-    per forecast, for every number of rounds and cells (with μ = ½, ĉ = 0, and stakes of the size of the cap).
+    drawn, and else up; after that, always up. Against the paper's swap it wins about ln 4 / 8 ≈ 0.173 of its
+    stake per forecast, and more with few cells, for every number of rounds (with μ = ½, ĉ = 0, and stakes of
+    the size of the cap).
 
     Parameters
     ----------

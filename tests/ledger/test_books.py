@@ -23,6 +23,7 @@ from makewhole.ledger import (
     KeyConflict,
     Ledger,
     LedgerUnavailable,
+    LogDamaged,
     Receipt,
     StakingClosed,
     SubjectFinal,
@@ -304,6 +305,22 @@ def test_a_receipt_travels_as_text(book: Book, ledger: Ledger) -> None:
     receipt.check()
     assert receipt["by"] == "Zoë"
     assert ledger.verify([receipt]).receipts == 1
+
+
+def test_a_receipt_that_somebody_has_signed_himself_accuses_nobody(tmp_path: Path, book: Book) -> None:
+    book.forecast("UA-1", mu=0.2)
+    receipt = book.stake("UA-1", by="ann", stake=1_000)
+    with Ledger.open(tmp_path / "forger.db") as forger:
+        own = forger.create("delays", capital=500_000, max_stake=20_000, unit="cent")
+        own.forecast("UA-1", mu=0.2)
+        forged = own.stake("UA-1", by="mallory", stake=20_000)
+    assert forged.signed[0] not in book.public_keys() == [receipt.signed[0]] == [book.statement().key]
+    with Ledger.open(tmp_path / "books.db") as ledger:
+        with pytest.raises(
+            LogDamaged, match="signed with a key that the log does not name.*it is forged, or"
+        ):
+            ledger.verify([receipt, forged])
+        assert ledger.verify([receipt]).receipts == 1
 
 
 def test_a_new_key_is_an_event_and_old_receipts_stay_good(tmp_path: Path, book: Book, ledger: Ledger) -> None:

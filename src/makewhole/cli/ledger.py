@@ -56,6 +56,21 @@ _TYPES: dict[str, Any] = {
 }
 
 
+_OPTIONS = {
+    "id": "what it is about, such as a flight",
+    "mu": "the probability that it happens",
+    "c_hat": "a half-width of your own",
+    "closes": "from when on nobody can stake, such as 2026-05-01T12:00Z",
+    "groups": "a group, where the correction has groups; may be repeated",
+    "by": "who stakes or reports; repeated: her agency first, herself last",
+    "stake": "whole units: above 0 is paid if it happens, below 0 if not",
+    "price": "the most that she would pay, in whole units",
+    "outcome": "1 if it happened, 0 if not",
+    "reason": "why",
+    "amount": "whole units",
+}
+
+
 def add_parser(commands: Any) -> None:
     """Add the command and its own commands to the parser."""
     parser = commands.add_parser("ledger", help="keep a durable book, with receipts", description=_ABOUT)
@@ -65,12 +80,12 @@ def add_parser(commands: Any) -> None:
         about = None if verb == "settle" else _NDJSON
         one = _add(own, verb, _HELP[verb], _write, description=about)
         for name in names:
-            option = f"--{name.replace('_', '-')}"
+            option, said = f"--{name.replace('_', '-')}", _OPTIONS[name]
             more: dict[str, Any] = {"action": "append"} if name in ("groups", "by") else {}
-            one.add_argument(option, dest=name, type=_TYPES.get(name, str), **more)
+            one.add_argument(option, dest=name, type=_TYPES.get(name, str), help=said, **more)
         one.add_argument("--request-key", dest="key_", metavar="KEY", help="done once, however often asked")
         one.set_defaults(verb=verb)
-    one = _add(own, "do", "do whatever the lines of stdin say", _write, description=_NDJSON)
+    one = _add(own, "do", "do requests from stdin, one JSON object per line", _write, description=_NDJSON)
     one.set_defaults(verb=None)
     _add_quote(own)
     _add_reading(own)

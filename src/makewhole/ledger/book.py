@@ -322,6 +322,11 @@ class Book:
         with self._writer.lock:
             return self._writer.about(read_text("id", id))
 
+    def public_keys(self) -> list[str]:
+        """The keys that sign receipts, the oldest first: whoever has a receipt can compare."""
+        with self._writer.lock:
+            return self._writer.public_keys()
+
     def inner_statement(self) -> Statement:
         """The statement of the forecaster inside, whose loss is not rounded."""
         with self._writer.lock:

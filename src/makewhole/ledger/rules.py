@@ -26,7 +26,7 @@ from makewhole.ledger.refusals import (
     UnknownSubject,
 )
 
-# The rules as they are here. A book goes on with those it was created with.
+# The rules as they are here. There is one set so far: whoever changes what a rule does keeps the old, too.
 RULES = 1
 
 _LONGEST = 500
@@ -183,7 +183,7 @@ def check_open(id_: str, subject: Subject, at: int) -> None:
 def created(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
     """Begin a book: with a forecaster as plain data, a unit, a hold, and the key that signs receipts."""
     if given["rules"] != RULES:
-        raise ValueError(f"the book was created with rules {given['rules']}; this version has {RULES}")
+        raise ValueError(f"the book was created with rules {given['rules']}; this makewhole has {RULES}")
     state.f = InsuredForecaster.from_state(given["forecaster"])
     state.unit, state.hold, state.key = given["unit"], given["hold"], given["key"]
     state.money = Money(capital=int(state.f.capital))

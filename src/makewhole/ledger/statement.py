@@ -14,7 +14,8 @@ class BookStatement:
     """The sums of a book in whole units, what it can lose at worst, and the head of its chain.
 
     `lost` is what was lost on everything settled (below 0: won), at most the `capital`. `at_risk` is the most
-    that open bets can still lose, and `left` is the rest of the capital.
+    that open bets can still lose, and `left` is the rest of the capital, with what was won. `stakes` are
+    those that are settled, and `key` is the public key that signs receipts.
     `cash` is what should be there: capital and premiums, less what was due. Compensations are outside it.
     """
 
@@ -22,6 +23,7 @@ class BookStatement:
     unit: str
     events: int
     head: str
+    key: str
     capital: int
     premiums: int
     payouts: int
@@ -43,11 +45,12 @@ class BookStatement:
         result = f"lost {self.lost:,}" if self.lost > 0 else f"won {-self.lost:,}"
         lines = [
             f"Book {self.book}, in whole units ({self.unit})",
-            f"  {self.settled:,} forecasts settled, {self.stakes:,} stakes; {self.open:,} ids open",
+            f"  {self.settled:,} forecasts with {self.stakes:,} stakes settled; {self.open:,} ids open",
             f"  premiums {self.premiums:,}, payouts {self.payouts:,}, refunds {self.refunds:,}: {result}",
-            f"  at most {self.capital:,} can ever be lost; {self.left:,.0f} of it is free",
+            f"  at most {self.capital:,} can ever be lost on bets; not lost nor at risk: {self.left:,.0f}",
             f"  cash that should be there: {self.cash:,}",
             f"  {self.events:,} events, head {self.head}",
+            f"  receipts are signed with {self.key}",
         ]
         if self.compensated:
             lines.insert(4, f"  compensated, outside the certificate: {self.compensated:,}")
@@ -63,6 +66,7 @@ def state_book(state: State) -> BookStatement:
         unit=state.unit,
         events=state.seq,
         head=state.hash.hex(),
+        key=state.key,
         capital=money.capital,
         premiums=money.premiums,
         payouts=money.payouts,

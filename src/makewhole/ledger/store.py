@@ -133,6 +133,11 @@ class Store:
         sql = f"SELECT {_EVENT} FROM events WHERE book = ? AND seq BETWEEN ? AND ? ORDER BY seq"  # noqa: S608 - our own names
         return [Event._make(row) for row in self._rows(sql, (book, first, last))]
 
+    def public_keys(self, book: str) -> list[str]:
+        """The keys that sign a book's receipts, the oldest first, as its log names them."""
+        sql = "SELECT body FROM events WHERE book = ? AND kind IN ('created', 'rekeyed') ORDER BY seq"
+        return [str(json.loads(body)["key"]) for (body,) in self._rows(sql, (book,))]
+
     def about(self, book: str, id_: str) -> list[Event]:
         """The events about an id, the oldest first."""
         sql = f"SELECT {_EVENT} FROM events {self._BY_ID} WHERE book = ? AND about = ? ORDER BY seq"  # noqa: S608 - our own names

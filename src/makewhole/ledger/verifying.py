@@ -41,7 +41,8 @@ def verify_all(store: Store, books: Sequence[str], receipts: Sequence[Receipt]) 
 
 def verify_book(store: Store, book: str, receipts: Sequence[Receipt]) -> State:
     """Replay one book; returns its state."""
-    state, public, kept = State(book), set(), store.snapshot(book)
+    state, kept = State(book), store.snapshot(book)
+    _check_keys(store, book, receipts)
     named = _named(receipts)
     for event, ends in walk(store, book):
         for hash_ in named.pop(event.seq, ()):
@@ -50,7 +51,6 @@ def verify_book(store: Store, book: str, receipts: Sequence[Receipt]) -> State:
                     f"book {book!r}: event {event.seq} is not the one that a receipt names", event.seq
                 )
         follow(state, event, ends)
-        public.add(state.key)
         if kept is not None and kept[0] == event.seq and snapshot_of(state) != kept[1]:
             message = f"book {book!r}: the snapshot after event {event.seq} is not what the log says"
             raise LogDamaged(message, event.seq)
@@ -63,16 +63,20 @@ def verify_book(store: Store, book: str, receipts: Sequence[Receipt]) -> State:
         raise LogDamaged(
             f"book {book!r} ends with event {state.seq}; a snapshot has {kept[0]}", state.seq + 1
         )
-    for receipt in receipts:
-        if receipt.signed[0] not in public:
-            message = (
-                f"book {book!r}: the receipt for event {receipt.seq} has a key that the log does not name"
-            )
-            raise LogDamaged(message, receipt.seq)
     key = store.key_beyond(book, state.seq)
     if key is not None:
         raise LogDamaged(f"book {book!r}: key {key.key!r} names event {key.seq}, which is missing", key.seq)
     return state
+
+
+def _check_keys(store: Store, book: str, receipts: Sequence[Receipt]) -> None:
+    """Raise for a receipt that none of the book's keys has signed: anybody can sign with a key of his own."""
+    public = set(store.public_keys(book)) if receipts else set()
+    for receipt in receipts:
+        if receipt.signed[0] not in public:
+            what = f"book {book!r}: the receipt for event {receipt.seq}"
+            why = f"is signed with a key that the log does not name, {receipt.signed[0]}"
+            raise LogDamaged(f"{what} {why}: it is forged, or the log's keys were changed", receipt.seq)
 
 
 def _named(receipts: Sequence[Receipt]) -> dict[int, set[bytes]]:

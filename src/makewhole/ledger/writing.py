@@ -173,6 +173,10 @@ class Writer:
         """The events about an id."""
         return self._store.about(self.book, id_)
 
+    def public_keys(self) -> list[str]:
+        """The keys that sign the book's receipts."""
+        return self._store.public_keys(self.book)
+
     def staked_by(self, name: str, limit: int) -> list[Event]:
         """The latest stakes of somebody."""
         return self._store.staked_by(self.book, name, limit)

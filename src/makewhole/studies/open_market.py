@@ -229,9 +229,11 @@ def _draw(results: list[Result], what: str, title: str, colours: str, top: float
             for name, way in rows
         ]
     )
-    ax.imshow(values, cmap=colours, vmin=0.0, vmax=top, aspect="auto", alpha=0.75)
+    picture = ax.imshow(values, cmap=colours, vmin=0.0, vmax=top, aspect="auto", alpha=0.75)
     for (i, j), value in np.ndenumerate(values):
-        ax.text(j, i, shown(value), ha="center", va="center", fontsize=8)
+        red, green, blue, _ = picture.to_rgba(value)
+        dark = 0.3 * red + 0.6 * green + 0.1 * blue < 0.4
+        ax.text(j, i, shown(value), ha="center", va="center", fontsize=8, color="white" if dark else "black")
     ax.set_xticks(range(len(SCENES)), [scene.replace(", ", ",\n") for scene in SCENES], fontsize=8)
     ax.xaxis.tick_top()
     ax.set_yticks(range(len(rows)), [f"{name} + {way}" if way else name for name, way in rows], fontsize=8)
