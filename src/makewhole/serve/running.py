@@ -48,7 +48,10 @@ def run_demo(*, host: str = "127.0.0.1", port: int = 8000, pace: float = 2.0) ->
 
 def _listening(host: str, port: int) -> socket.socket:
     """A socket that listens; an OSError if the port is taken, before an address is printed."""
-    return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    made = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    # What is accepted inherits it. Without it an answer in two parts waits 40 ms for the client's word.
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return made
 
 
 async def _serve(
