@@ -514,7 +514,7 @@ def test_a_receipt_that_was_changed_anywhere_is_found(
     clients: Clients, publish: Publish, data: st.DataObject
 ) -> None:
     receipt = Receipt.from_json(stake(clients["customer"], publish()).text).to_json()
-    place = data.draw(st.integers(0, len(receipt) - 1))
+    place = data.draw(st.integers(0, 9_999)) % len(receipt)  # receipts differ in length
     changed = receipt[:place] + data.draw(st.sampled_from('0a9"}')) + receipt[place + 1 :]
     answer = clients[None].post("/api/receipts/check", content=changed.encode())
     assert answer.status_code in (200, 400, 422)

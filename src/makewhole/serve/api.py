@@ -12,11 +12,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
-from makewhole.ledger import Book, Receipt
+from makewhole.ledger import Book, BookStatement, Receipt
 from makewhole.ledger.refusals import UnknownBook
 from makewhole.serve.access import Access
 from makewhole.serve.desk import Desk
-from makewhole.serve.history import History
 from makewhole.serve.problems import Stop, problem_of
 
 Text = Annotated[str, Meta(min_length=1, max_length=500)]
@@ -121,27 +120,6 @@ class OpenOut(Struct):
     outcome: int | None
 
 
-class StatementOut(Struct):
-    """The sums of a book in whole units, and the head of its chain; nobody is named."""
-
-    book: str
-    unit: str
-    events: int
-    head: str
-    capital: int
-    premiums: int
-    payouts: int
-    refunds: int
-    compensated: int
-    lost: int
-    cash: int
-    open: int
-    at_risk: float
-    left: float
-    settled: int
-    stakes: int
-
-
 class PositionOut(Struct):
     """A stake and what came of it."""
 
@@ -186,7 +164,6 @@ class Asked(NamedTuple):
     key: str | None
     path: dict[str, str]
     query: dict[str, int]
-    history: Callable[[str], History]
 
     @property
     def name(self) -> str:
@@ -251,7 +228,7 @@ async def quote(asked: Asked) -> Any:
 
 async def statement(asked: Asked) -> Any:
     """State the sums."""
-    return await asked.desk.read(asked.book, lambda book: book.statement().to_dict())
+    return await asked.desk.read(asked.book, lambda book: book.statement())
 
 
 async def open_forecasts(asked: Asked) -> Any:
@@ -307,15 +284,14 @@ async def check(asked: Asked) -> Any:
         given = Receipt.from_json(msgspec.json.encode(asked.body).decode())
     except ValueError as error:
         return CheckOut(False, False, str(error))
-    return await look_up(asked.desk, asked.history, given)
+    return await look_up(asked.desk, given)
 
 
-async def look_up(desk: Desk, history: Callable[[str], History], given: Receipt) -> CheckOut:
+async def look_up(desk: Desk, given: Receipt) -> CheckOut:
     """Look for a receipt in the log. Anyone can sign one with a key of her own: that is none of ours."""
 
     def look(book: Book) -> tuple[bool, bool]:
-        last, key, first = book.head()[0], given.signed[0], book.receipt(1)
-        ours = key in (first.signed[0], first["key"]) or key in history(book.name).keys
+        last, ours = book.head()[0], given.signed[0] in book.public_keys()
         named = ((given.seq, given.event.hash), given.head)
         return ours, all(0 < seq <= last and book.receipt(seq).event.hash == hash_ for seq, hash_ in named)
 
@@ -407,7 +383,7 @@ _BOOK = "/api/books/{book}"
 _PAGE = (("limit", 100, 1, 1_000),)
 _SINCE = (("since", 0, 0, 2**53),)
 ENDPOINTS = (
-    Endpoint("GET", f"{_BOOK}/statement", "The sums of a book", None, None, StatementOut, statement),
+    Endpoint("GET", f"{_BOOK}/statement", "The sums of a book", None, None, BookStatement, statement),
     Endpoint("GET", f"{_BOOK}/forecasts", "What can be bet on", None, None, list[OpenOut], open_forecasts),
     Endpoint("POST", f"{_BOOK}/quotes", "What a bet costs you", None, QuoteIn, QuoteOut, quote),
     Endpoint("POST", f"{_BOOK}/stakes", "Place a bet", ("customer",), StakeIn, ReceiptOut, stake, keyed=True),

@@ -52,7 +52,6 @@ class History:
         self._said: dict[str, tuple[float, float]] = {}
         self._stakes: dict[str, list[tuple[str, int, int]]] = {}
         self.taken: dict[str, int] = {}
-        self.keys: set[str] = set()  # the public keys that receipts were signed with
         self._bins = np.zeros((_BINS, 3))  # rows, sum of μ, sum of outcomes
 
     def follow(self, store: Store) -> bool:
@@ -66,11 +65,9 @@ class History:
 
     def _take(self, event: Event) -> None:
         kind, at = event.kind, event.at / 1e6
-        if kind == "reported":
+        if kind in ("reported", "rekeyed"):
             return
         body, id_ = event.data(), str(event.about)
-        if kind in ("created", "rekeyed"):
-            self.keys.add(body["key"])
         if kind == "forecast":
             mu, c = body["published"]
             self._said[id_] = (mu, c)

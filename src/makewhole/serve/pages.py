@@ -184,7 +184,7 @@ class Pages:
         except ValueError as error:
             return False, str(error)
 
-        result = await look_up(self._service.desk, self._service.history, given)
+        result = await look_up(self._service.desk, given)
         if not result.genuine:
             return False, f"It is not ours: {result.says}."
         if not result.in_the_log:

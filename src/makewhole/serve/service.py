@@ -153,7 +153,7 @@ class Service:
             key = None if access is None else own_key(access, key)
             query = {name: _number(request, name, *rest) for name, *rest in endpoint.query}
             book = request.path_params.get("book", "")
-            asked = Asked(self.desk, access, book, body, key, dict(request.path_params), query, self.history)
+            asked = Asked(self.desk, access, book, body, key, dict(request.path_params), query)
             answer, headers = await endpoint.handler(asked), {"cache-control": "no-store"}
             if endpoint.lines:
                 return StreamingResponse(answer, headers=headers, media_type="application/x-ndjson")
