@@ -197,6 +197,33 @@ def test_an_outcome_is_held_replaced_and_then_final(book: Book, clock: Clock) ->
     assert "compensated, outside the certificate: 77" in str(after)
 
 
+def test_where_nothing_is_held_an_outcome_is_settled_in_one_step(ledger: Ledger, book: Book) -> None:
+    prompt = ledger.create("prompt", capital=500_000, max_stake=20_000, unit="cent")
+    for one in (prompt, book):
+        one.forecast("UA-1", mu=0.2)
+        one.stake("UA-1", by="ann", stake=1_000)
+    (settled,) = prompt.settle("UA-1", 1, by="airport")
+    assert settled.body == {
+        "id": "UA-1",
+        "outcome": 1,
+        "by": "airport",
+        "stakes": 1,
+        "premiums": 220,
+        "payouts": 1_000,
+    }
+    with pytest.raises(SubjectOpen, match="outcomes are held for 10 s: report that of id='UA-1' first"):
+        book.settle("UA-1", 1)
+    prompt.forecast("UA-2", mu=0.2)
+    prompt.report("UA-2", 0)
+    with pytest.raises(SubjectFinal, match="0 was reported for id='UA-2'; got outcome=1"):
+        prompt.settle("UA-2", 1)
+    with pytest.raises(ValueError, match="outcome must be 0 or 1; got 2"):
+        prompt.forecast("UA-3", mu=0.2) and prompt.settle("UA-3", 2)
+    assert [one["id"] for one in prompt.settle()] == ["UA-2"]
+    assert prompt.open_ids() == ["UA-3"]
+    ledger.verify()
+
+
 def test_a_void_returns_every_price(book: Book) -> None:
     book.forecast("UA-1", mu=0.2)
     book.stake("UA-1", by="ann", stake=1_000)

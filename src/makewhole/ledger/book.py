@@ -25,7 +25,7 @@ VERBS: dict[str, tuple[str, tuple[str, ...]]] = {
     "forecast": ("forecast", ("id", "mu", "c_hat", "closes", "groups")),
     "stake": ("staked", ("id", "by", "stake", "price")),
     "report": ("reported", ("id", "outcome", "by")),
-    "settle": ("settled", ("id",)),
+    "settle": ("settled", ("id", "outcome", "by")),
     "void": ("voided", ("id", "reason")),
     "deposit": ("deposited", ("amount",)),
     "withdraw": ("withdrawn", ("amount",)),
@@ -169,9 +169,20 @@ class Book:
         """Report an outcome; it becomes final after the book's hold, and can be replaced until then."""
         return self._one("report", {"id": id, "outcome": outcome, "by": by}, key)
 
-    def settle(self, id: str | None = None, *, key: str | None = None) -> list[Receipt]:  # noqa: A002 - what callers call it
-        """Settle an id, or everything whose outcome is final; `payments` says what is due to whom."""
-        return self.do_many([{"do": "settle", "id": id, "key": key}])[0].answer()
+    def settle(
+        self,
+        id: str | None = None,  # noqa: A002 - what callers call it
+        outcome: int | None = None,
+        *,
+        by: str | None = None,
+        key: str | None = None,
+    ) -> list[Receipt]:
+        """Settle an id, or everything whose outcome is final; `payments` says what is due to whom.
+
+        In a book without a hold, `outcome` (and who reports it, `by`) may be given at once.
+        """
+        asked = {"do": "settle", "id": id, "outcome": outcome, "by": by, "key": key}
+        return self.do_many([asked])[0].answer()
 
     def void(self, id: str, reason: str, *, key: str | None = None) -> Receipt:  # noqa: A002 - what callers call it
         """Call an id off: every price is due back."""

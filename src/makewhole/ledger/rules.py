@@ -295,8 +295,20 @@ def reported(state: State, seq: int, at: int, given: Body, finished: Finished) -
 
 
 def settled(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
-    """Settle an id whose outcome is final: what was promised is due, and the forecaster learns."""
+    """Settle an id whose outcome is final: what was promised is due, and the forecaster learns.
+
+    Where nothing is held, the outcome may be given here, and need not be reported before.
+    """
     id_, subject = _subject(state, given, finished)
+    outcome, told = given.get("outcome"), {}
+    if outcome is not None and subject.outcome is None:
+        if state.hold:
+            raise SubjectOpen(
+                f"outcomes are held for {state.hold / 1e6:g} s: report that of id={id_!r} first"
+            )
+        told = reported(state, seq, at, given, finished)
+    elif outcome is not None and outcome != subject.outcome:
+        raise SubjectFinal(f"{subject.outcome} was reported for id={id_!r}; got outcome={outcome!r}")
     if subject.outcome is None:
         raise SubjectOpen(f"no outcome was reported for id={id_!r}")
     if at < subject.due:
@@ -310,13 +322,9 @@ def settled(state: State, seq: int, at: int, given: Body, finished: Finished) ->
     if money.lost > money.capital:
         raise ConservationError(f"{money.lost} was lost, more than the capital of {money.capital}: a bug")
     del state.subjects[id_], state.reported[id_]
-    return {
-        "id": id_,
-        "outcome": subject.outcome,
-        "stakes": subject.bets,
-        "premiums": subject.premiums,
-        "payouts": payouts,
-    }
+    sums = {"stakes": subject.bets, "premiums": subject.premiums, "payouts": payouts}
+    who = {"by": told["by"]} if "by" in told else {}
+    return {"id": id_, "outcome": subject.outcome} | sums | who
 
 
 def voided(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
