@@ -10,6 +10,7 @@ import bench_books
 import bench_corrections
 import bench_import
 import bench_ledger
+import bench_serve
 import bench_two_layer
 from timing import print_rows
 
@@ -21,6 +22,7 @@ def main() -> int:
         bench_import,
         bench_books,
         bench_ledger,
+        bench_serve,
         bench_corrections,
         bench_two_layer,
         bench_backtest,

@@ -17,6 +17,7 @@ import pytest
 
 from ledger.server import Server
 from makewhole.ledger import Book, Ledger, Receipt
+from makewhole.serve.history import History
 from serve.served import BOOK, Served, api, new_book, served, wait_for
 from serve.test_api import Clients, Publish, stake
 
@@ -139,6 +140,26 @@ def test_a_settlement_is_shown_while_pages_are_read(
         finally:
             done.set()
         assert [one.result() for one in looking] == [{200}, {200}]
+
+
+def test_a_page_may_read_the_settlements_while_the_log_is_followed(tmp_path: Path) -> None:
+    where = str(tmp_path / "books.db")
+    new_book(where)
+    past = History(BOOK)
+    with Ledger.open(where) as ledger:
+        book = ledger.book(BOOK)
+        for id_ in "ab":
+            book.forecast(id_, mu=0.5)
+            book.report(id_, 1)
+            book.settle()
+        past.follow(ledger.store)
+        reading = iter(past.settlements)
+        assert next(reading)["id"] == "b"
+        book.forecast("c", mu=0.5)
+        book.void("c", "fog")
+        past.follow(ledger.store)
+        assert [one["id"] for one in reading] == ["a"]
+        assert [one["id"] for one in past.settlements] == ["c", "b", "a"]
 
 
 # --- killed, stopped, and two of them -----------------------------------------------------------------------

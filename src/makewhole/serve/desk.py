@@ -104,13 +104,21 @@ class Desk:
                 if asked.done:
                     refused = asked.error if isinstance(asked.error, Exception) else None
                     done.append((task.future, asked.receipts, refused))
-        for name, do, future in tasks:
-            if callable(do):
-                try:
-                    done.append((future, do(self._book(name)), None))
-                except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits must hear of it
-                    done.append((future, None, error))
+        reads = [task for task in tasks if callable(task.do)]
+        if reads:
+            try:
+                with self._ledger.store.lock, self._ledger.store.reading():  # once for all of them
+                    done += [self._look(task) for task in reads]
+            except Exception as error:  # noqa: BLE001 - the database is away
+                told = {id(future) for future, _, _ in done}
+                done += [(task.future, None, error) for task in reads if id(task.future) not in told]
         return done
+
+    def _look(self, task: _Task) -> tuple[asyncio.Future[Any], Any, Exception | None]:
+        try:
+            return task.future, task.do(self._book(task.book)), None
+        except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits must hear of it
+            return task.future, None, error
 
     def _book(self, name: str) -> Book:
         if name not in self._books:

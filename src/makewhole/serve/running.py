@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import signal
+import socket
 import tempfile
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -23,15 +25,17 @@ def run(
     where: str, *, key: Path | None = None, host: str = "127.0.0.1", port: int = 8000, rate: float = 50.0
 ) -> None:
     """Serve a ledger until it is interrupted."""
-    with Ledger.open(where, key=key) as ledger, contextlib.closing(open_store(where)) as past:
-        service = Service(ledger, past, rate=rate)
-        print(f"http://{host}:{port}", flush=True)  # noqa: T201 - the one line that says where it is
-        asyncio.run(_serve(service, host, port))
+    with (
+        _listening(host, port) as line,
+        Ledger.open(where, key=key) as ledger,
+        contextlib.closing(open_store(where)) as past,
+    ):
+        _run(_serve(Service(ledger, past, rate=rate), line))
 
 
 def run_demo(*, host: str = "127.0.0.1", port: int = 8000, pace: float = 2.0) -> None:
     """Serve a book on real flights, sold to simulated passengers, until it is interrupted."""
-    with tempfile.TemporaryDirectory(prefix="makewhole-") as folder:
+    with _listening(host, port) as line, tempfile.TemporaryDirectory(prefix="makewhole-") as folder:
         where = str(Path(folder) / "demo.db")
         clock = Clock()
         with Ledger.open(where, clock=clock) as ledger, contextlib.closing(open_store(where)) as past:
@@ -39,19 +43,37 @@ def run_demo(*, host: str = "127.0.0.1", port: int = 8000, pace: float = 2.0) ->
             demo = Demo(service, clock, pace)
             passenger = Keys(ledger.store).add("customer", "you")
             desk = Keys(ledger.store).add("publisher", "the desk")
-            print(f"http://{host}:{port}", flush=True)  # noqa: T201 - the one line that says where it is
-            print(f"  sign in as a passenger with {passenger}\n  or as the desk with {desk}", flush=True)  # noqa: T201 - keys are shown once
-            asyncio.run(_serve(service, host, port, demo.play))
+            keys = f"\n  sign in as a passenger with {passenger}\n  or as the desk with {desk}"
+            _run(_serve(service, line, demo.play, keys))
+
+
+def _run(main: Coroutine[Any, Any, None]) -> None:
+    """Run it in uvloop, which is faster, where that is installed."""
+    try:
+        import uvloop
+    except ModuleNotFoundError:
+        asyncio.run(main)
+    else:
+        uvloop.run(main)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens; an OSError if the port is taken, before an address is printed."""
+    made = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    # What is accepted inherits it. Without it an answer in two parts waits 40 ms for the client's word.
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return made
 
 
 async def _serve(
-    service: Service, host: str, port: int, beside: Callable[[], Coroutine[Any, Any, None]] | None = None
+    service: Service,
+    line: socket.socket,
+    beside: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    more: str = "",
 ) -> None:
     uvicorn = need("uvicorn", "serve")
     config = uvicorn.Config(
         make_app(service),
-        host=host,
-        port=port,
         log_level="warning",
         timeout_graceful_shutdown=5,
         access_log=False,
@@ -66,8 +88,14 @@ async def _serve(
     server.capture_signals = contextlib.nullcontext
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
+    host, port = line.getsockname()[:2]
+    print(f"http://{f'[{host}]' if ':' in host else host}:{port}{more}", flush=True)  # noqa: T201 - where it is
     task = None if beside is None else asyncio.create_task(_beside(service, beside))
-    await server.serve()
+    if task is not None:
+        task.add_done_callback(lambda ended: None if ended.cancelled() or not ended.exception() else stop())
+    gc.collect()
+    gc.freeze()  # what was imported stays: looking through it again and again takes a fifth of a quote's time
+    await server.serve(sockets=[line])
     if task is not None:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):

@@ -1,0 +1,207 @@
+"""The server against an echo of bare Starlette: the same web server, 64 connections, the client included."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import uvloop
+
+from makewhole.ledger import Ledger
+from makewhole.serve.access import Keys
+from timing import Row
+
+CONNECTIONS, LISTENERS = 64, 200
+SECONDS, TURNS = 1.5, 3
+BOOK, IDS = "bench", 20
+
+
+class Measured(NamedTuple):
+    """How long a request took in all, and the slowest hundredth of them, in microseconds."""
+
+    each: float
+    p99: float
+
+
+# --- the peer ---------------------------------------------------------------------------------------------
+
+
+def echo(port: int) -> None:
+    """Serve what is posted, as it is."""
+    import msgspec
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    async def answer(request: Request) -> Response:
+        read = msgspec.json.decode(await request.body())
+        return Response(msgspec.json.encode(read), media_type="application/json")
+
+    app = Starlette(routes=[Route("/echo", answer, methods=["POST"])])
+    uvicorn.run(app, port=port, log_level="warning", access_log=False)
+
+
+# --- the client, in a process of its own ------------------------------------------------------------------
+
+
+def request(path: str, key: str, body: dict[str, Any], once: str) -> bytes:
+    """A POST as bytes."""
+    text = json.dumps(body).encode()
+    head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    head += f"content-length: {len(text)}\r\n"
+    head += f"authorization: Bearer {key}\r\n" if key else ""
+    return (head + (f"idempotency-key: {once}\r\n" if once else "") + "\r\n").encode() + text
+
+
+async def ask(port: int, kind: str, key: str, number: int, until: float, taken: list[float]) -> None:
+    """Ask again and again on one connection, and note how long each answer took."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    count, run = 0, time.time_ns()
+    while time.perf_counter() < until:
+        body = {"id": f"flight {(number + count) % IDS}", "stake": 1}
+        path = "/echo" if kind == "echo" else f"/api/books/{BOOK}/{kind}"
+        once = f"{run} {number} {count}" if kind == "stakes" else ""
+        began = time.perf_counter()
+        writer.write(request(path, key, body, once))
+        head = await reader.readuntil(b"\r\n\r\n")
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(head.decode())
+        size = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        await reader.readexactly(size)
+        taken.append(time.perf_counter() - began)
+        count += 1
+    writer.close()
+
+
+async def load(port: int, kind: str, key: str) -> None:
+    """Print how many requests were answered a second, and the 99th percentile of their times."""
+    taken: list[float] = []
+    began = time.perf_counter()
+    asking = [ask(port, kind, key, number, began + SECONDS, taken) for number in range(CONNECTIONS)]
+    await asyncio.gather(*asking)
+    whole = time.perf_counter() - began
+    print(json.dumps([1e6 * whole / len(taken), 1e6 * sorted(taken)[int(0.99 * len(taken))]]))
+
+
+async def listen(port: int) -> None:
+    """Listen to what changes, on many connections, until this is ended."""
+    lines = [await asyncio.open_connection("127.0.0.1", port) for _ in range(LISTENERS)]
+    for _, writer in lines:
+        writer.write(b"GET /live HTTP/1.1\r\nhost: x\r\n\r\n")
+    for reader, _ in lines:
+        await reader.readuntil(b"retry")
+    print("listening", flush=True)
+
+    async def hear(reader: asyncio.StreamReader) -> None:
+        while await reader.read(65_536):
+            pass
+
+    await asyncio.gather(*(hear(reader) for reader, _ in lines))
+
+
+# --- the whole --------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def process(*words: Any) -> Iterator[subprocess.Popen[str]]:
+    """A process that is ended at the end."""
+    made = subprocess.Popen([sys.executable, *map(str, words)], stdout=subprocess.PIPE, text=True)
+    try:
+        yield made
+    finally:
+        made.terminate()
+        made.wait(20)
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as tried:
+        tried.bind(("127.0.0.1", 0))
+        port: int = tried.getsockname()[1]
+        return port
+
+
+def answers(port: int) -> None:
+    """Wait until somebody listens."""
+    for _ in range(400):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return
+        time.sleep(0.05)
+    raise RuntimeError("the server does not answer")
+
+
+def measure(port: int, kind: str, key: str = "") -> Measured:
+    """One run of the client."""
+    words = [sys.executable, __file__, "load", str(port), kind, key]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    return Measured(*json.loads(done.stdout))
+
+
+def best(found: list[Measured]) -> Measured:
+    """The fastest run."""
+    return min(found)
+
+
+def new_ledger(path: Path) -> str:
+    """A ledger with forecasts that take any number of small stakes; returns a customer's key."""
+    with Ledger.open(path) as ledger:
+        book = ledger.create(BOOK, capital=10**9, max_stake=10**8, unit="cent")
+        book.do_many([{"do": "forecast", "id": f"flight {k}", "mu": 0.3} for k in range(IDS)])
+        return Keys(ledger.store).add("customer", "ann")
+
+
+def rows() -> list[Row]:
+    """All of it."""
+    with contextlib.ExitStack() as stack:
+        path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "books.db"
+        key, ours, theirs = new_ledger(path), free_port(), free_port()
+        stack.enter_context(process("-m", "makewhole", "serve", path, "--port", ours, "--rate", 0))
+        stack.enter_context(process(__file__, "echo", theirs))
+        answers(ours)
+        answers(theirs)
+        found: dict[str, list[Measured]] = {"echo": [], "stakes": [], "quotes": [], "alone": [], "heard": []}
+        for _ in range(TURNS):  # in turns, so that noise falls on all alike
+            found["echo"].append(measure(theirs, "echo"))
+            found["stakes"].append(measure(ours, "stakes", key))
+            found["quotes"].append(measure(ours, "quotes", key))
+        for _ in range(TURNS):
+            found["alone"].append(measure(ours, "stakes", key))
+            with process(__file__, "listen", ours) as listening:
+                if listening.stdout is not None:
+                    listening.stdout.readline()
+                found["heard"].append(measure(ours, "stakes", key))
+    echoed, staked, quoted, alone, heard = (best(one) for one in found.values())
+    peer = "an echo of Starlette"
+    return [
+        Row("a durable stake, of 64 at once", staked.each, peer, echoed.each, "µs", 1 / 0.3),
+        Row("the slowest hundredth of them", staked.p99, peer, echoed.p99, "µs"),
+        Row("a quote, of 64 at once", quoted.each, peer, echoed.each, "µs", 1 / 0.5),
+        Row("the slowest hundredth of them", quoted.p99, peer, echoed.p99, "µs"),
+        Row(
+            "a durable stake while 200 listen", heard.each, "while nobody listens", alone.each, "µs", 1 / 0.9
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    from timing import print_rows
+
+    if sys.argv[1:2] == ["echo"]:
+        echo(int(sys.argv[2]))
+    elif sys.argv[1:2] == ["load"]:
+        uvloop.run(load(int(sys.argv[2]), sys.argv[3], sys.argv[4]))
+    elif sys.argv[1:2] == ["listen"]:
+        uvloop.run(listen(int(sys.argv[2])))
+    else:
+        print_rows(rows())
