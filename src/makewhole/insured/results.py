@@ -28,7 +28,7 @@ def line_results(
     the difference is counted on the first of them that has a stake.
     """
     if classes is None:
-        return _single_result(open_, y, stakes, max_stake)
+        return _single_result(open_, y, stakes, max_stake, booked=booked)
     happened = [float(y == k) for k in range(classes)]
     zero = (0.0,) * len(happened)
     lines, nets, grosses, extra = open_.lines, open_.nets, open_.grosses, open_.surcharges or zero
@@ -60,7 +60,7 @@ def line_results(
 
 
 def _single_result(
-    open_: OpenForecast, y: float, stakes: Sequence[Stake], max_stake: float
+    open_: OpenForecast, y: float, stakes: Sequence[Stake], max_stake: float, *, booked: bool
 ) -> tuple[Payments, tuple[LineResult, ...]]:
     """The same for a binary event, which has one line: with the same numbers, in half the time."""
     mu, c, origin, *_ = open_.lines[0]
@@ -70,9 +70,11 @@ def _single_result(
         paid = b * error - abs(b) * c
         payments.append(0.0 + (paid - dearer[0] if dearer else paid))  # 0.0: never -0.0
     expected, target, weight = balance(mu, c, origin, y, net, gross, max_stake)
-    if open_.surcharges and open_.surcharges[0]:  # what was booked is learned: w·(x − λ) is the loss
+    if open_.surcharges and open_.surcharges[0]:
         extra = open_.surcharges[0]
-        expected, target = expected - extra, target - extra / gross
+        expected -= extra
+        if booked:  # w·(x − λ) is the loss
+            target -= extra / gross
     loss, rest = exact_sum(payments)
     check_conserved(loss, expected, gross * (1.0 + abs(c)))
     return payments, (tuple.__new__(LineResult, (loss, target, weight, rest)),)
