@@ -82,6 +82,7 @@ def test_a_passenger_insures_is_paid_and_checks_her_receipt(
     ann = window()
     page = ann.page
     ann.sign_in(server.texts["ann"])
+    page.goto(f"/books/{BOOK}")
     page.get_by_role("link", name="Open", exact=True).click()
     page.get_by_label("Search").fill("UA 1")
     page.get_by_role("button", name="Show").click()
