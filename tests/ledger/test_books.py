@@ -473,3 +473,33 @@ def test_several_books_are_apart(ledger: Ledger, book: Book) -> None:
     with pytest.raises(mw.StakeRefused, match="negative"):
         other.stake("UA-1", by="ann", stake=-1)
     assert other.stake("UA-1", by="ann", stake=10)["c"] == 0
+
+
+@pytest.mark.parametrize(
+    "correction",
+    [
+        mw.Grouped(mw.Reserve(0.01)),
+        mw.OverlappingReserve(0.01),
+        mw.DeterministicSwap(50),
+        mw.SwapRegret(10, seed=3),
+        mw.StandardRegret(0.1),
+        mw.Reserve.for_capital(50_000, max_stake=1_000),
+        mw.Reserve(0.01, over=mw.DeterministicSwap(10)),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_book_with_any_of_our_corrections_is_read_again_to_the_bit(
+    ledger: Ledger, correction: Any, tmp_path: Path
+) -> None:
+    book = ledger.create("b", capital=50_000, max_stake=1_000, unit="cent", correction=correction)
+    groups = ["JFK", "AA"] if isinstance(correction, mw.OverlappingReserve) else "JFK"
+    more: Any = {"groups": groups} if isinstance(correction, (mw.Grouped, mw.OverlappingReserve)) else {}
+    for k in range(40):
+        book.forecast(f"e{k}", mu=0.4, c_hat=0.01, **more)
+        book.stake(f"e{k}", by=f"c{k % 3}", stake=500 if k % 2 else -300)
+        book.settle(f"e{k}", k % 2)
+    told = book.statement()
+    assert 0 <= told.lost <= told.capital
+    with Ledger.open(tmp_path / "books.db") as again:  # without a snapshot: all is read again
+        assert again.book("b").statement() == told
+        assert again.verify().events == 1 + 3 * 40
