@@ -3,12 +3,15 @@
 import contextlib
 import itertools
 import json
+import re
+import signal
 import socket
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import apsw
 import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -548,3 +551,29 @@ def test_the_limit_is_a_rate_also_for_those_who_do_not_wait(monkeypatch: pytest.
         allowed = sum(limits.allow("ann") for _ in range(20_000))
         assert 20 * rate - 1 <= allowed <= 20 * rate + max(rate, 1.0) + 1
     assert all(service.Limits(0.0).allow("ann") for _ in range(100))
+
+
+def test_a_book_that_is_damaged_is_said_and_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    where = str(tmp_path / "books.db")
+    new_book(where)
+    made = Served(tmp_path, where)
+    try:
+        with Ledger.open(where) as ledger:
+            ledger.create("another", capital=1_000_000, max_stake=10_000, unit="cent")
+            other = ledger.create("zebra", capital=1_000_000, max_stake=10_000, unit="cent")
+            damaged = apsw.Connection(where)
+            damaged.execute("UPDATE events SET body = replace(body, 'cent', 'Cent') WHERE book = 'another'")
+            damaged.close()
+            other.forecast("e", mu=0.5)
+            other.report("e", 1)
+            wait_for(lambda: not other.open_ids(), "the settlement of another book")
+        with made.client() as client:
+            text = client.get("/metrics").text
+        failures = re.search(r"^makewhole_failures_total (\d+)$", text, re.MULTILINE)
+        assert failures is not None
+        assert int(failures[1]) > 0
+        assert "book 'another': event 1 was changed" in made.says()
+        assert made.says().count("was changed") == 1  # said once
+        assert made.end() == 0
+    finally:
+        made.end(signal.SIGKILL)

@@ -73,6 +73,7 @@ def _metrics(service: Service) -> Callable[[Request], Any]:
         lines = ["# TYPE makewhole_answers_total counter"]
         for (path, status), count in sorted(service.answers.items()):
             lines.append(f'makewhole_answers_total{{path="{path}",status="{status}"}} {count}')
+        lines += ["# TYPE makewhole_failures_total counter", f"makewhole_failures_total {service.failures}"]
         lines += ["# TYPE makewhole_listeners gauge", f"makewhole_listeners {service.listeners}"]
         lines += ["# TYPE makewhole_groups_total counter", f"makewhole_groups_total {service.desk.groups}"]
         read = service.desk.read

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -62,6 +63,7 @@ class Service:
         self.listeners = 0
         self.stopping, self.started = asyncio.Event(), False
         self.heads: dict[str, int] = {}
+        self.failures, self._told = 0, ""
         self.notes: dict[str, str] = {}  # what a book's page says first
 
     @contextlib.asynccontextmanager
@@ -83,15 +85,27 @@ class Service:
         """Twice a second: settle what is final, see what others have written, and who may do what."""
         while not self.stopping.is_set():
             wait, names = TICK, list[str]()
-            with contextlib.suppress(Exception):  # the database may be away; the next tick tries again
+            try:
                 await asyncio.to_thread(self.keys.refresh)
                 names = await asyncio.to_thread(self.ledger.books)
+            except Exception as error:  # noqa: BLE001 - the database may be away; the next tick tries again
+                self._failed("the ledger", error)
             for name in names:
-                with contextlib.suppress(Exception):  # a book that is damaged must not hold up the others
+                try:
                     if await self._look(name):
                         wait = 0.0
+                except Exception as error:  # noqa: BLE001 - a damaged book must not hold up the others
+                    self._failed(f"book {name!r}", error)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.stopping.wait(), wait)
+
+    def _failed(self, what: str, error: Exception) -> None:
+        """Count what went wrong between requests, and say it once: somebody has to see to it."""
+        self.failures += 1
+        text = f"{what}: {error!r}"
+        if text != self._told:
+            self._told = text
+            logging.getLogger("makewhole.serve").warning(text)
 
     async def _look(self, name: str) -> bool:
         """Settle what is final in a book, and follow its log; returns whether there may be more of it."""
