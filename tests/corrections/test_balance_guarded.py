@@ -15,6 +15,8 @@ import makewhole as mw
 from makewhole.insured.refusals import StakeRefused
 from samples import state
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("a", "b", 3)
 move = st.tuples(
     st.sampled_from([0.0, 0.5, 1.0]) | st.floats(0, 1),

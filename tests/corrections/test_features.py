@@ -14,6 +14,8 @@ import makewhole as mw
 from makewhole.corrections.features import Features
 from samples import state
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("fog", "JFK", 3)
 WHOLE = st.dictionaries(st.sampled_from(NAMES), st.sampled_from([-1.0, 1.0, 0.5, 0.0]) | st.floats(-1, 1))
 move = st.tuples(

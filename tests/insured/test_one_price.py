@@ -49,6 +49,7 @@ def test_a_stake_is_charged_for_at_the_centre_that_costs_least(stake: list[float
     assert sum(map(abs, kept)) >= size - 1e-12  # so that a cap on each class is one on all of them
 
 
+@pytest.mark.slow
 @given(st.lists(stakes.filter(lambda b: len(b) == 3), min_size=1, max_size=4), st.integers(0, 2), st.data())
 def test_the_target_of_all_classes_lies_between_minus_one_and_one(
     many: list[list[float]], y: int, data: st.DataObject
@@ -128,6 +129,7 @@ def test_two_classes_thaw_and_refuse_as_the_binary_book_does(limits: Any) -> Non
     assert (pair.statement().conceded > 0) == ("thaw" in limits)
 
 
+@pytest.mark.slow
 @given(stakes.filter(lambda b: len(b) == 3), st.integers(0, 2), st.floats(-0.5, 0.5))
 def test_no_forecast_loses_more_than_it_has_room_for(stake: list[float], y: int, c: float) -> None:
     f = forecaster(mw.Reserve(0.1), c_range=(-0.5, 0.5))

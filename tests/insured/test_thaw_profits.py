@@ -13,6 +13,8 @@ from makewhole.insured.changes import CONCEDED
 from makewhole.insured.refusals import StakeRefused
 from samples import state
 
+pytestmark = pytest.mark.slow
+
 # A customer knows the outcome, or bets against it (and loses), or nobody stakes; and for how many forecasts.
 MOVES = st.lists(
     st.tuples(

@@ -103,6 +103,7 @@ def test_a_quote_is_what_the_stake_then_costs_and_the_loss_is_certain(book: Book
         book.quote("UA-1", by="ann")
 
 
+@pytest.mark.slow
 def test_a_quote_names_the_customers_own_price(ledger: Ledger) -> None:
     book = ledger.create("own", capital=100_000, max_stake=1_000, unit="cent")
     for k in range(300):  # she knows every outcome
@@ -393,6 +394,7 @@ def test_threads_are_stored_together_and_each_gets_its_own_answer(book: Book) ->
     assert all(receipt["stake"] == place[0] + 1 for place, receipt in found.items())
 
 
+@pytest.mark.slow
 def test_a_book_opens_from_its_snapshot_and_goes_on_as_if_it_had_not(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -422,6 +424,7 @@ def test_a_book_opens_from_its_snapshot_and_goes_on_as_if_it_had_not(
     assert play(tmp_path / "one.db", reopen=False) == play(tmp_path / "two.db", reopen=True)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_what_is_settled(book: Book, clock: Clock) -> None:
     def sizes() -> tuple[int, int]:
         state = book._writer.state()

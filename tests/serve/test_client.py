@@ -16,6 +16,8 @@ from makewhole.serve import client as module
 from makewhole.serve.client import Client, Refused
 from serve.served import BOOK, ROLES, Served
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def of(server: Served) -> Iterator[Callable[[str | None], Client]]:
