@@ -19,7 +19,7 @@ def lowest(project: dict[str, Any]) -> list[str]:
     lists += project["project"]["optional-dependencies"].values()
     pins = set()
     for requirement in (one for several in lists for one in several):
-        bound = re.fullmatch(r"([\w.-]+)(?:\[[\w,-]+\])?(?:>=([\w.]+))?", requirement)
+        bound = re.fullmatch(r"([\w.-]+)(?:\[[\w,-]+\])?(?:>=([\w.]+))?(?:; .*)?", requirement)
         if bound and bound[1] == project["project"]["name"]:  # one extra names another
             continue
         if not bound or not bound[2]:

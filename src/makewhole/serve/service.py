@@ -14,7 +14,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
-from makewhole.ledger import Ledger
+from makewhole.ledger import Ledger, LedgerUnavailable
 from makewhole.ledger.store import Store
 from makewhole.serve.access import Access, Keys
 from makewhole.serve.api import Asked, Endpoint, own_key
@@ -100,10 +100,13 @@ class Service:
                 await asyncio.wait_for(self.stopping.wait(), wait)
 
     def _failed(self, what: str, error: Exception) -> None:
-        """Count what went wrong between requests, and say it once: somebody has to see to it."""
+        """Count what went wrong between requests, and say it once: somebody has to see to it.
+
+        A database that is away comes back, or `/ready` says so: it is only counted.
+        """
         self.failures += 1
         text = f"{what}: {error!r}"
-        if text != self._told:
+        if text != self._told and not isinstance(error, LedgerUnavailable):
             self._told = text
             logging.getLogger("makewhole.serve").warning(text)
 
