@@ -31,7 +31,8 @@ from makewhole.ledger import (
     writing,
 )
 from makewhole.ledger.events import chained
-from makewhole.ledger.money import whole_price
+from makewhole.ledger.money import due_for, whole_price
+from makewhole.ledger.rules import State
 
 
 class Clock:
@@ -81,6 +82,11 @@ def test_prices_are_what_people_expect() -> None:
     assert whole_price(-10_000, 0.8, 0.02) == 2_200
     assert whole_price(1, 0.001, 0.0) == 1
     assert whole_price(5, 0.0, 0.0) == 0
+
+
+def test_what_is_due_for_a_stake() -> None:
+    assert [due_for(100, 30, outcome) for outcome in (1, 0, None)] == [100, 0, 30]
+    assert [due_for(-100, 30, outcome) for outcome in (1, 0, None)] == [0, 100, 30]
 
 
 # --- quotes -----------------------------------------------------------------------------------------------
@@ -357,6 +363,9 @@ def test_a_new_key_is_an_event_and_old_receipts_stay_good(tmp_path: Path, book: 
     public = ledger.rekey()
     new = book.stake("UA-1", by="ann", stake=1_000)
     assert old.signed[0] != new.signed[0] == public
+    assert book.public_keys() == [old.signed[0], public]
+    snapshot = State.from_plain("delays", book._writer.state().to_plain())
+    assert snapshot.keys == book.public_keys() == ledger.store.public_keys("delays")
     assert ledger.verify([old, new]).receipts == 2
     assert (tmp_path / "books.db.key").stat().st_mode & 0o777 == 0o600
     (tmp_path / "books.db.key").unlink()

@@ -249,7 +249,7 @@ class InsuredForecaster:
         lines = self._books.quote(self._state.get, {}, said, self._books.named(groups))
         return published(lines, None, self.classes, self.one_sided, self._books.one_price)
 
-    def quote(self, forecast: Forecast | AnyId, *, by: AnyBettor) -> Forecast:
+    def quote(self, forecast: Forecast | AnyId, *, by: AnyBettor | None = None) -> Forecast:
         """An open forecast at the price of whoever is named: the published one, or a dearer one (`Lines`).
 
         It holds until the forecaster goes on: pass `price=` to `stake` to be sure of it.

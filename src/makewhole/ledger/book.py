@@ -12,9 +12,9 @@ from makewhole.forecasters import BaseForecaster, ask
 from makewhole.insured.refusals import StakeRefused
 from makewhole.insured.statement import Statement
 from makewhole.ledger.events import Event
-from makewhole.ledger.money import read_units, whole_price
+from makewhole.ledger.money import due_for, read_units, whole_price
 from makewhole.ledger.receipts import Receipt
-from makewhole.ledger.rules import Subject, absent, check_open, read_by, read_stake, read_text
+from makewhole.ledger.rules import State, Subject, absent, check_open, read_by, read_stake, read_text
 from makewhole.ledger.statement import BookStatement, state_book
 from makewhole.ledger.writing import Request, Waiting, Writer
 
@@ -286,8 +286,7 @@ class Book:
             if event.kind == "staked":
                 body = event.data()
                 stake, price = body["stake"], body["price"]
-                happened = (stake > 0) == bool(end.get("outcome"))
-                amount = price if last.kind == "voided" else abs(stake) if happened else 0
+                amount = due_for(stake, price, end.get("outcome"))
                 due.append(Payment(body["by"], amount, event.seq, stake, price))
         return due
 
@@ -301,9 +300,7 @@ class Book:
             body, end = event.data(), ends[str(event.about)]
             stake, price = body["stake"], body["price"]
             kind, outcome = (None, None) if end is None else (end.kind, end.data().get("outcome"))
-            paid = 0 if end is None else price if outcome is None else abs(stake)
-            if outcome is not None and (stake > 0) != bool(outcome):
-                paid = 0
+            paid = 0 if end is None else due_for(stake, price, outcome)
             known = (stake, price, body["mu"], body["c"], kind, outcome, paid)
             found.append(Position(str(event.about), event.seq, event.at, *known))
         return found
@@ -312,21 +309,18 @@ class Book:
         """The ids that are not final, oldest first, each with its latest forecast."""
         with self._writer.lock:
             state = self._writer.state()
-            latest = {forecast.id: forecast for forecast in state.f.open_forecasts}
-            cap, found = int(state.f.max_stake), []
-            for id_, subject in state.subjects.items():
-                said = latest[subject.versions[-1]]
-                left = 0 if subject.outcome is not None else cap - subject.gross
-                known = (said.mu, said.c, subject.forecasts, subject.closes, left, subject.outcome)
-                found.append(OpenForecast(id_, *known))
-        return found
+            return [_opened(state, id_, subject) for id_, subject in state.subjects.items()]
 
     def open_forecast(self, id: str) -> OpenForecast | None:  # noqa: A002 - what callers call it
         """The latest forecast for an id; None if it is final, and an `UnknownSubject` if there is none."""
-        found = next((one for one in self.open_forecasts() if one.id == id), None)
-        if found is None and self._writer.ended(read_text("id", id)) is None:
-            raise absent(id, self._writer.ended)
-        return found
+        with self._writer.lock:
+            state = self._writer.state()
+            subject = state.subjects.get(read_text("id", id))
+            if subject is not None:
+                return _opened(state, id, subject)
+            if self._writer.ended(id) is None:
+                raise absent(id, self._writer.ended)
+        return None
 
     def about(self, id: str) -> list[Event]:  # noqa: A002 - what callers call it
         """The events about an id, the oldest first."""
@@ -336,7 +330,7 @@ class Book:
     def public_keys(self) -> list[str]:
         """The keys that sign receipts, the oldest first: whoever has a receipt can compare."""
         with self._writer.lock:
-            return self._writer.public_keys()
+            return list(self._writer.state().keys)
 
     def inner_statement(self) -> Statement:
         """The statement of the forecaster inside, whose loss is not rounded."""
@@ -375,15 +369,22 @@ class Book:
         with self._writer.lock:
             return state_book(self._writer.state())
 
-    def events(self, since: int = 0) -> Iterator[Event]:
-        """The events after a number, the oldest first."""
-        return self._writer.events(since)
+    def events(self, since: int = 0, limit: int | None = None) -> Iterator[Event]:
+        """The events after a number, the oldest first; with `limit` at most so many."""
+        return self._writer.events(since, limit)
 
     def _find(self, id_: str) -> Subject:
         subject = self._writer.state().subjects.get(read_text("id", id_))
         if subject is None:
             raise absent(id_, self._writer.ended)
         return subject
+
+
+def _opened(state: State, id_: str, subject: Subject) -> OpenForecast:
+    said = state.f.quote(subject.versions[-1])
+    left = 0 if subject.outcome is not None else int(state.f.max_stake) - subject.gross
+    known = (said.mu, said.c, subject.forecasts, subject.closes, left, subject.outcome)
+    return OpenForecast(id_, *known)
 
 
 def _quoted(id_: str, mu: float, c: float, stake: int, turnover: int) -> Quote:

@@ -39,6 +39,13 @@ def whole_price(stake: int, mu: float, c: float, turnover: int = 0) -> int:
     return max(0, -(-size * share // whole))
 
 
+def due_for(stake: int, price: int, outcome: int | None) -> int:
+    """What is due for a stake in the end: its payout if it wins, or after a void (no outcome) its price."""
+    if outcome is None:
+        return price
+    return abs(stake) if (stake > 0) == bool(outcome) else 0
+
+
 def read_units(name: str, value: Any, *, least: int = 0) -> int:
     """Return an amount of money, a whole number of units; a ValueError that says so for others."""
     if type(value) is float and value.is_integer():

@@ -10,6 +10,9 @@ from makewhole.ledger.events import Event
 from makewhole.ledger.statement import BookStatement
 from makewhole.ledger.tables import settlements_table
 
+# The last second that a datetime knows, in microseconds since 1970; a forecast may close later.
+_LAST = 253_402_300_799_000_000
+
 
 def statement_page(statement: BookStatement, events: Sequence[Event] = ()) -> str:
     """The page: the sums, the last settlements among these events, and the head of the chain."""
@@ -38,7 +41,7 @@ def statement_page(statement: BookStatement, events: Sequence[Event] = ()) -> st
             (
                 (
                     pages.escape(pages.shown(id_)),
-                    _time(at),
+                    shown_time(at),
                     "voided" if outcome is None else f"outcome {outcome}",
                     f"{stakes:,}",
                     f"{premiums:,}",
@@ -58,5 +61,8 @@ def statement_page(statement: BookStatement, events: Sequence[Event] = ()) -> st
     return pages.page(f"Book {told.book}", *parts)
 
 
-def _time(at: int) -> str:
+def shown_time(at: float) -> str:
+    """A time in microseconds since 1970 for a reader."""
+    if at > _LAST:
+        return "after the year 9999"
     return f"{datetime.fromtimestamp(at / 1_000_000, UTC):%Y-%m-%d %H:%M:%S} UTC"

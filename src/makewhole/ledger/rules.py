@@ -87,15 +87,21 @@ class Money:
 class State:
     """All that a log says of a book, up to the event `seq`."""
 
-    __slots__ = ("at", "f", "hash", "hold", "key", "money", "name", "reported", "seq", "subjects", "unit")
+    __slots__ = ("at", "f", "hash", "hold", "keys", "money", "name", "reported", "seq", "subjects", "unit")
 
     def __init__(self, name: str) -> None:
         self.name, self.seq, self.hash, self.at = name, 0, ORIGIN, 0
         self.f: Any = None  # the InsuredForecaster, once there is one
-        self.unit, self.hold, self.key = "", 0, ""
+        self.unit, self.hold = "", 0
+        self.keys: list[str] = []  # the public keys that sign receipts, the present one last
         self.subjects: dict[str, Subject] = {}
         self.reported: dict[str, Subject] = {}  # those of them that have an outcome
         self.money = Money()
+
+    @property
+    def key(self) -> str:
+        """The public key that signs receipts now."""
+        return self.keys[-1] if self.keys else ""
 
     def due(self, at: int) -> list[str]:
         """The ids whose outcome is final by then."""
@@ -109,7 +115,7 @@ class State:
             "at": self.at,
             "unit": self.unit,
             "hold": self.hold,
-            "key": self.key,
+            "keys": self.keys,
             "money": asdict(self.money),
             "subjects": [[id_, asdict(subject)] for id_, subject in self.subjects.items()],
             "reported": list(self.reported),
@@ -120,7 +126,7 @@ class State:
     def from_plain(cls, name: str, plain: dict[str, Any]) -> State:
         """The state for which `to_plain` returned this."""
         made = cls(name)
-        for part in ("seq", "at", "unit", "hold", "key"):
+        for part in ("seq", "at", "unit", "hold", "keys"):
             setattr(made, part, plain[part])
         made.hash = bytes.fromhex(plain["hash"])
         made.money = Money(**plain["money"])
@@ -185,7 +191,7 @@ def created(state: State, seq: int, at: int, given: Body, finished: Finished) ->
     if given["rules"] != RULES:
         raise ValueError(f"the book was created with rules {given['rules']}; this makewhole has {RULES}")
     state.f = InsuredForecaster.from_state(given["forecaster"])
-    state.unit, state.hold, state.key = given["unit"], given["hold"], given["key"]
+    state.unit, state.hold, state.keys = given["unit"], given["hold"], [given["key"]]
     state.money = Money(capital=int(state.f.capital))
     return given
 
@@ -377,8 +383,9 @@ def compensated(state: State, seq: int, at: int, given: Body, finished: Finished
 
 def rekeyed(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
     """Sign receipts with another key from here on; `key` is its public part."""
-    state.key = read_text("key", given.get("key"))
-    return {"key": state.key}
+    key = read_text("key", given.get("key"))
+    state.keys.append(key)
+    return {"key": key}
 
 
 KINDS: dict[str, Callable[[State, int, int, Body, Finished], Body]] = {

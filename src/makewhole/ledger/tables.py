@@ -9,7 +9,7 @@ from makewhole import arguments
 from makewhole.insured.refusals import StakeRefused
 from makewhole.ledger.book import Book
 from makewhole.ledger.events import Event
-from makewhole.ledger.money import read_units
+from makewhole.ledger.money import due_for, read_units
 from makewhole.ledger.refusals import SubjectFinal
 
 _ENDS = ("settled", "voided")
@@ -42,9 +42,7 @@ def positions_table(events: Iterable[Event]) -> dict[str, list[Any]]:
         elif event.kind in _ENDS:
             outcome = event.data().get("outcome")
             for k in waiting.pop(event.about, ()):
-                stake = columns["stake"][k]
-                happened = (stake > 0) == bool(outcome)
-                due = columns["price"][k] if outcome is None else abs(stake) if happened else 0
+                due = due_for(columns["stake"][k], columns["price"][k], outcome)
                 columns["ended"][k], columns["outcome"][k], columns["due"][k] = event.kind, outcome, due
     return columns
 

@@ -165,17 +165,16 @@ class Writer:
         """Held while the state is looked at."""
         return self._store.lock
 
-    def events(self, since: int) -> Iterator[Event]:
-        """The events after a number."""
-        return self._store.events(self.book, since)
+    def events(self, since: int, limit: int | None) -> Iterator[Event]:
+        """The events after a number, all or so many."""
+        if limit is None:
+            return self._store.events(self.book, since)
+        with self._store.lock:
+            return iter(self._store.between(self.book, since + 1, since + limit))
 
     def about(self, id_: str) -> list[Event]:
         """The events about an id."""
         return self._store.about(self.book, id_)
-
-    def public_keys(self) -> list[str]:
-        """The keys that sign the book's receipts."""
-        return self._store.public_keys(self.book)
 
     def staked_by(self, name: str, limit: int) -> list[Event]:
         """The latest stakes of somebody."""

@@ -23,7 +23,6 @@ Probability = Annotated[float, Meta(ge=0.0, le=1.0)]
 # A whole number of units; JSON readers lose digits beyond this.
 Units = Annotated[int, Meta(ge=-(2**50), le=2**50)]
 Amount = Annotated[int, Meta(ge=0, le=2**50)]
-Number = Annotated[int, Meta(ge=0, le=2**53)]
 
 # The longest Idempotency-Key.
 LONGEST_KEY = 200
@@ -266,13 +265,9 @@ async def events(asked: Asked) -> Any:
     since, limit = asked.query["since"], asked.query["limit"]
 
     def read(book: Book) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        for event in book.events(since):
-            if len(found) == limit:
-                break
-            line = event._asdict()
+        found = [event._asdict() | {"hash": event.hash.hex()} for event in book.events(since, limit)]
+        for line in found:
             del line["book"]
-            found.append(line | {"hash": event.hash.hex()})
         return found
 
     return await asked.desk.read(asked.book, read)

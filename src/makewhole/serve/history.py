@@ -12,6 +12,7 @@ import numpy as np
 
 from makewhole import bounds
 from makewhole.ledger.events import Event
+from makewhole.ledger.money import due_for
 from makewhole.ledger.store import Store
 
 _POINTS = 1_000
@@ -93,8 +94,7 @@ class History:
         stakes = self._stakes.pop(id_, [])
         if outcome is not None:
             for name, stake, price in stakes:
-                paid = abs(stake) if (stake > 0) == bool(outcome) else 0
-                self.taken[name] = self.taken.get(name, 0) + paid - price
+                self.taken[name] = self.taken.get(name, 0) + due_for(stake, price, outcome) - price
             self._bins[min(int(mu * _BINS), _BINS - 1)] += (1.0, mu, outcome)
             self.lost += body["payouts"] - body["premiums"]
             self.money.add(event.at / 1e6, self.lost, self.capital)

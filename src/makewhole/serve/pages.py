@@ -6,7 +6,6 @@ import contextlib
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote
@@ -22,20 +21,13 @@ from starlette.staticfiles import StaticFiles
 from makewhole.insured.refusals import Refusal
 from makewhole.ledger import Book, Receipt
 from makewhole.ledger.events import Event
+from makewhole.ledger.page import shown_time
 from makewhole.serve.access import Access
 from makewhole.serve.api import ENDPOINTS, STRANGER, look_up
 from makewhole.serve.problems import Stop, problem_of
 from makewhole.serve.service import COOKIE, Service, read_body, same_site
 
 _HERE = Path(__file__).parent
-# The last second that a datetime knows, in microseconds since 1970; a forecast may close later.
-_LAST = 253_402_300_799_000_000
-
-
-def _time(at: float) -> str:
-    if at > _LAST:
-        return "after the year 9999"
-    return f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _money(units: float) -> str:
@@ -49,7 +41,11 @@ class Pages:
         self._service = service
         loader = jinja2.FileSystemLoader(_HERE / "templates")
         self._templates = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-        self._templates.filters |= {"time": _time, "money": _money, "percent": lambda p: f"{100 * p:.1f} %"}
+        self._templates.filters |= {
+            "time": shown_time,
+            "money": _money,
+            "percent": lambda p: f"{100 * p:.1f} %",
+        }
 
     def routes(self) -> Iterator[BaseRoute]:
         """All pages."""
