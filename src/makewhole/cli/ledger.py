@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -230,7 +231,7 @@ def _quote(arguments: argparse.Namespace, ledger: Ledger) -> None:
     if arguments.loss:
         losses = {name: tuple(map(_whole, pair)) for name, pair in map(read_action, arguments.loss)}
     quote = _book(arguments, ledger).quote(arguments.id, by=by, stake=arguments.stake, losses=losses)
-    print_json(quote._asdict())
+    print_json(asdict(quote))
 
 
 def _whole(number: float) -> int:

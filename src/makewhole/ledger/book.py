@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -33,7 +34,8 @@ VERBS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-class Quote(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Quote:
     """What a bet costs somebody now, in whole units: `price` now, for `payout` later if y = `pays_on`.
 
     With a table of losses, `action` is the best one and `loss` what she loses in all, whatever happens.
@@ -46,7 +48,7 @@ class Quote(NamedTuple):
     price: int
     payout: int
     pays_on: int
-    action: Any = None
+    action: str | None = None
     loss: int | None = None
 
 
@@ -60,7 +62,8 @@ class Payment(NamedTuple):
     price: int
 
 
-class Position(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Position:
     """A stake as its owner sees it: `ended` is None while it is open, and then "settled" or "voided"."""
 
     id: str
@@ -75,7 +78,8 @@ class Position(NamedTuple):
     paid: int
 
 
-class OpenForecast(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class OpenForecast:
     """An id that is not final: its latest forecast, and how much more may be staked on it (`left`)."""
 
     id: str
@@ -240,7 +244,7 @@ class Book:
         by: Any,
         stake: int | None = None,
         payout: int | None = None,
-        losses: Mapping[Any, tuple[int, int]] | None = None,
+        losses: Mapping[str, tuple[int, int]] | None = None,
     ) -> Quote:
         """What a bet on an id costs somebody now; say `stake`, `payout` (if it happens) or `losses`.
 
@@ -266,7 +270,7 @@ class Book:
             b = high - low
             if abs(b) <= left and not (one_sided and b < 0):
                 made = _quoted(id, mu, c, b, turnover)
-                found.append(made._replace(action=action, loss=made.price + (low if b >= 0 else high)))
+                found.append(replace(made, action=action, loss=made.price + (low if b >= 0 else high)))
         if not found:
             raise StakeRefused(f"no action can be insured: id={id!r} leaves stakes of {left}", left)
         return min(found, key=lambda made: made.loss or 0)

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
-from makewhole.ledger import Book, BookStatement, Receipt
+from makewhole.ledger import Book, BookStatement, Quote, Receipt
+from makewhole.ledger.book import OpenForecast, Position
 from makewhole.ledger.refusals import UnknownBook
 from makewhole.serve.access import Access
 from makewhole.serve.desk import Desk
@@ -91,47 +92,6 @@ class ReceiptOut(Struct):
     head: tuple[int, str]
     key: str
     signature: str
-
-
-class QuoteOut(Struct):
-    """`price` now, for `payout` later if the outcome is `pays_on`; of losses, the best action."""
-
-    id: str
-    mu: float
-    c: float
-    stake: int
-    price: int
-    payout: int
-    pays_on: int
-    action: str | None = None
-    loss: int | None = None
-
-
-class OpenOut(Struct):
-    """An id on which stakes are taken, or whose outcome is awaited."""
-
-    id: str
-    mu: float
-    c: float
-    version: int
-    closes: int | None
-    left: int
-    outcome: int | None
-
-
-class PositionOut(Struct):
-    """A stake and what came of it."""
-
-    id: str
-    seq: int
-    at: int
-    stake: int
-    price: int
-    mu: float
-    c: float
-    ended: str | None
-    outcome: int | None
-    paid: int
 
 
 class EventOut(Struct):
@@ -220,9 +180,7 @@ async def quote(asked: Asked) -> Any:
     """Say what a bet costs whoever asks."""
     body: QuoteIn = asked.body
     given: Any = {"stake": body.stake, "payout": body.payout, "losses": body.losses}
-    return await asked.desk.read(
-        asked.book, lambda book: book.quote(body.id, by=asked.name, **given)._asdict()
-    )
+    return await asked.desk.read(asked.book, lambda book: book.quote(body.id, by=asked.name, **given))
 
 
 async def statement(asked: Asked) -> Any:
@@ -232,15 +190,13 @@ async def statement(asked: Asked) -> Any:
 
 async def open_forecasts(asked: Asked) -> Any:
     """List what can be bet on."""
-    return await asked.desk.read(asked.book, lambda book: [one._asdict() for one in book.open_forecasts()])
+    return await asked.desk.read(asked.book, lambda book: book.open_forecasts())
 
 
 async def positions(asked: Asked) -> Any:
     """List the stakes of whoever the key names."""
     limit = asked.query["limit"]
-    return await asked.desk.read(
-        asked.book, lambda book: [p._asdict() for p in book.positions(asked.name, limit)]
-    )
+    return await asked.desk.read(asked.book, lambda book: book.positions(asked.name, limit))
 
 
 async def receipt(asked: Asked) -> Any:
@@ -379,8 +335,10 @@ _PAGE = (("limit", 100, 1, 1_000),)
 _SINCE = (("since", 0, 0, 2**53),)
 ENDPOINTS = (
     Endpoint("GET", f"{_BOOK}/statement", "The sums of a book", None, None, BookStatement, statement),
-    Endpoint("GET", f"{_BOOK}/forecasts", "What can be bet on", None, None, list[OpenOut], open_forecasts),
-    Endpoint("POST", f"{_BOOK}/quotes", "What a bet costs you", None, QuoteIn, QuoteOut, quote),
+    Endpoint(
+        "GET", f"{_BOOK}/forecasts", "What can be bet on", None, None, list[OpenForecast], open_forecasts
+    ),
+    Endpoint("POST", f"{_BOOK}/quotes", "What a bet costs you", None, QuoteIn, Quote, quote),
     Endpoint("POST", f"{_BOOK}/stakes", "Place a bet", ("customer",), StakeIn, ReceiptOut, stake, keyed=True),
     Endpoint(
         "GET",
@@ -388,7 +346,7 @@ ENDPOINTS = (
         "Your bets",
         ("customer",),
         None,
-        list[PositionOut],
+        list[Position],
         positions,
         query=_PAGE,
     ),
