@@ -1,0 +1,81 @@
+"""What docs/theory.md says of the draw reader, and of Theorem C one-sided."""
+
+import math
+from typing import Any, ClassVar, Self
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+import makewhole as mw
+
+# --- the agent who sees the draw --------------------------------------------------------------------------
+
+
+def proven(cells: int) -> float:
+    lower = min(0.25, -1 + 2 / cells * (3 * cells // 4))  # the lower end of the cell that contains +½
+    return math.log(7 - (1 + 2 * lower) / (1 - 2 * lower)) / 8
+
+
+def test_only_two_and_five_cells_lose_more_than_others() -> None:
+    assert [k for k in range(2, 2000) if not math.isclose(proven(k), math.log(4) / 8)] == [2, 5]
+
+
+@pytest.mark.parametrize("cells", [2, 3, 4, 5, 6, 8, 21])
+def test_the_draw_reader_wins_what_is_proven(cells: int) -> None:
+    nature, rounds, correction = mw.Chance(1.0), 6000, mw.SwapRegret(cells, seed=1)
+    f = mw.InsuredForecaster(lambda x: 0.5, correction, max_stake=1, c_range=(0.0, 0.0))
+    agent = mw.agents.DrawReader(correction, rounds, nature.outcome)
+    assert abs(mw.play(nature, f, agent, rounds).mean_loss - proven(cells)) < 0.01
+
+
+# --- Theorem C, one-sided ---------------------------------------------------------------------------------
+
+
+class Watched:
+    """A deterministic swap that keeps the last λ it proposed, and what it was told of it.
+
+    They are the class's, and not the object's, because a forecaster works with copies.
+    """
+
+    told: ClassVar[tuple[float, float, float]]
+
+    def __init__(self, inner: mw.DeterministicSwap) -> None:
+        self.inner = inner
+
+    def propose(self) -> Any:
+        return self.inner.propose()
+
+    def observe(self, proposal: Any, target: float, weight: float) -> None:
+        Watched.told = proposal.lam, target, weight
+        self.inner.observe(proposal, target, weight)
+
+    def state(self) -> dict[str, Any]:
+        return self.inner.state()
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        return cls(mw.DeterministicSwap.from_state(state))
+
+
+@given(
+    st.integers(2, 9),
+    st.floats(0, 0.5),
+    st.lists(st.tuples(st.floats(0, 1), st.sampled_from("01+-"), st.floats(0.05, 1)), max_size=60),
+)
+def test_theorem_c_holds_one_sided(cells: int, c_hat: float, rounds: list[tuple[float, str, float]]) -> None:
+    """All that its proof needs: ℓ/M = w(x−λ) with x in [−1−c₊, 1−c₋], though μ is clipped to [0, 1]."""
+    watched = Watched(mw.DeterministicSwap(cells, low=-1.5, high=1.0))
+    f = mw.InsuredForecaster(None, watched, one_sided=True, max_stake=1, c_range=(0.0, 0.5))
+    total = staked = 0.0
+    for mu, choice, stake in rounds:
+        q = f.forecast(mu=mu, c_hat=c_hat)
+        y = (
+            int(choice) if choice in "01" else int((q.mu <= 0.5) == (choice == "+"))
+        )  # what costs or wins most
+        loss = sum(f.settle(q, y, stake=stake))
+        lam, target, weight = Watched.told
+        assert loss == pytest.approx(weight * (target - lam), abs=1e-12)
+        assert -1.5 - 1e-12 <= target <= 1.0 + 1e-12
+        total, staked = total + loss, staked + stake
+        assert abs(total) <= 2.5 * (staked / cells + cells) + 1e-9
