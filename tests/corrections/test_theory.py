@@ -1,9 +1,10 @@
-"""What docs/theory.md says of the draw reader, and of Theorem C one-sided."""
+"""What docs/theory.md says of lower bounds, and of Theorem C one-sided."""
 
 import math
 from typing import Any, ClassVar, Self
 
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 from hypothesis import given
 
@@ -27,6 +28,47 @@ def test_the_draw_reader_wins_what_is_proven(cells: int) -> None:
     f = mw.InsuredForecaster(lambda x: 0.5, correction, max_stake=1, c_range=(0.0, 0.0))
     agent = mw.agents.DrawReader(correction, rounds, nature.outcome)
     assert abs(mw.play(nature, f, agent, rounds).mean_loss - proven(cells)) < 0.01
+
+
+# --- lower bounds -----------------------------------------------------------------------------------------
+
+
+def test_half_of_what_a_fair_walk_is_away_from_its_start() -> None:
+    """E[s₊] ≥ √n/(4√3) for the sum s of n steps of ±½, from all its values."""
+    for n in range(1, 200):
+        chances = [math.comb(n, k) / 2**n for k in range(n + 1)]
+        expected = sum(p * max(0.0, k - n / 2) for k, p in enumerate(chances))
+        assert expected >= math.sqrt(n) / (4 * math.sqrt(3))
+
+
+STRETCHES = [
+    (mw.Barrier(2, shape="guard", keep_gains=False), 2.0),
+    (mw.Barrier(2, keep_gains=False), 2.0),
+    (mw.Reserve(0.25), 2.0),
+    (mw.Reserve(0.5), 1.0),
+]
+
+
+@pytest.mark.parametrize(("correction", "bound"), STRETCHES, ids=repr)
+def test_a_bound_for_every_stretch_costs_honest_customers(correction: Any, bound: float) -> None:
+    f = mw.InsuredForecaster(None, correction, mode="sound", max_stake=1, c_range=(0.0, 0.0))
+    outcomes, asked, since_low = np.random.default_rng(0).integers(0, 2, 3000), [], 0.0
+    for y in outcomes.tolist():
+        q = f.forecast(mu=0.5)
+        asked.append(q.c)
+        since_low = max(0.0, since_low + sum(f.settle(q, y, stake=1.0)))
+        assert since_low <= bound + 1e-9
+    assert np.mean(asked) >= 1 / (192 * bound)
+
+
+@pytest.mark.parametrize("correction", [mw.Reserve(0.1), mw.DeterministicSwap(40), mw.StandardRegret(0.1)])
+def test_whoever_loses_on_purpose_cannot_be_paid_back_at_c_of_at_least_0(correction: Any) -> None:
+    f = mw.InsuredForecaster(None, correction, mode="sound", max_stake=1, c_range=(0.0, 0.0))
+    mean = 0.5
+    for t, y in enumerate(np.random.default_rng(1).integers(0, 2, 3000).tolist(), start=1):
+        f.settle(f.forecast(mu=mean), y, stake=1.0 - 2.0 * y)
+        mean += (y - mean) / t  # even where μ follows the outcomes
+    assert f.statement().mean_loss < -0.45
 
 
 # --- Theorem C, one-sided ---------------------------------------------------------------------------------
