@@ -1,6 +1,7 @@
-"""What docs/theory.md says of lower bounds, and of Theorem C one-sided."""
+"""What docs/theory.md says of the paper's lemmas, of lower bounds, and of Theorem C one-sided."""
 
 import math
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import hypothesis.strategies as st
@@ -9,6 +10,40 @@ import pytest
 from hypothesis import given
 
 import makewhole as mw
+
+# --- the paper's Lemma 4 ----------------------------------------------------------------------------------
+
+
+def gained_by(psi: np.ndarray, x: np.ndarray, w: np.ndarray) -> float:
+    """How much less Σw(x−ψ)² is than Σw(x−λ*)² with the best constant λ*."""
+    best = np.average(x, weights=w)
+    return float(np.sum(w * (x - best) ** 2) - np.sum(w * (x - psi) ** 2))
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(-1, 1), st.floats(0, 1), st.floats(0.01, 1), st.floats(-1, 1)),
+        min_size=1,
+        max_size=30,
+    ),
+    st.floats(0.01, 1),
+)
+def test_within_a_cell_a_lipschitz_function_gains_at_most_its_width(
+    rows: list[tuple[float, float, float, float]], width: float
+) -> None:
+    """Lemma 4 with δ: targets in [−1, 1], and any ψ that varies by at most δ over the cell."""
+    x, place, w, shift = (np.array(column) for column in zip(*rows, strict=True))
+    for psi in (shift[0] + width * place, shift[0] - width * place, shift[0] + width * (x > x.mean())):
+        assert gained_by(psi, x, w) <= width * w.sum() + 1e-9
+
+
+@pytest.mark.parametrize("width", [Fraction(1, 100), Fraction(1, 10), Fraction(39, 100)])
+def test_the_square_of_the_width_is_not_enough(width: Fraction) -> None:
+    """Lemma 4's proof ends with δ². λ at both ends of a cell, in turn, with the targets −½ and +½."""
+    gained = Fraction(1, 4) - (Fraction(1, 2) - width / 2) ** 2
+    assert gained == width / 2 - width**2 / 4
+    assert width**2 < gained <= width
+
 
 # --- the agent who sees the draw --------------------------------------------------------------------------
 
