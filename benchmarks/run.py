@@ -10,6 +10,7 @@ import bench_books
 import bench_corrections
 import bench_import
 import bench_ledger
+import bench_mending
 import bench_serve
 import bench_two_layer
 from timing import print_rows
@@ -27,6 +28,7 @@ def main() -> int:
         bench_two_layer,
         bench_backtest,
         bench_audit,
+        bench_mending,
     )
     for module in modules:
         print(f"\n{(module.__doc__ or '').splitlines()[0]}\n")

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, logit
 
 import makewhole as mw
-from makewhole.mending import maps
+from makewhole.mending import choosing, maps
 from makewhole.mending.choosing import Choice, _mean_and_error
 from simulated import GRID, forecasts, frozen
 
@@ -84,3 +84,41 @@ def test_the_error_of_a_gain_counts_clusters_not_rows() -> None:
     together = _mean_and_error(shared, np.ones(2000), cluster)[1]
     assert apart == pytest.approx(shared.std() / np.sqrt(2000))
     assert together == pytest.approx(shared.std() / np.sqrt(200), rel=0.01)
+
+
+def asked(fitted: Any, X: Any, y: Any, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Fit, and count the maps that were learned."""
+    learned = []
+    true = choosing.learn
+
+    def counting(*given: Any) -> Any:
+        learned.append(1)
+        return true(*given)
+
+    monkeypatch.setattr(choosing, "learn", counting)
+    fitted.fit(X, y)
+    monkeypatch.undo()
+    return len(learned)
+
+
+def test_a_clear_answer_needs_two_folds_and_an_unclear_one_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong, right = (mw.SoundClassifier(frozen(), random_state=0) for _ in "ab")
+    assert asked(wrong, *forecasts(4000, 0, 2.5), monkeypatch) == 2
+    assert wrong.kept_ == "multicalibration"
+    assert wrong.gain_ > 5 * wrong.gain_error_
+    assert asked(right, *forecasts(4000, 0, 0.0), monkeypatch) == 5
+    assert right.kept_ == "unchanged"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bias", [0.0, 0.1, 0.3, 1.0])
+def test_two_folds_that_are_clear_say_what_all_of_them_say(
+    bias: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kept() -> list[str]:
+        made = [mw.SoundClassifier(frozen(), random_state=k).fit(*forecasts(2000, k, bias)) for k in range(8)]
+        return [one.kept_ for one in made]
+
+    early = kept()
+    monkeypatch.setattr(choosing, "_CLEAR", float("inf"))
+    assert early == kept()
