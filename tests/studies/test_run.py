@@ -32,6 +32,7 @@ def small_data(rows: int = 60) -> Any:
 def small_results() -> dict[str, StudyResult]:
     log = pl.DataFrame({"mu": [0.5] * 50, "y": [1, 0] * 25, "stake": [1.0] * 50})
     options: dict[str, dict[str, Any]] = {
+        "statements": {"rounds": 300, "corrections": None},
         "flights": {"data": small_data(), "shares": [0.5]},
         "mnist": {"data": small_data()},
         "adult": {"data": small_data()},
@@ -39,7 +40,7 @@ def small_results() -> dict[str, StudyResult]:
         "frontier": {"data": {"coins": log}},
         "market": {"data": {"coins": log}},
     }
-    return {name: studies.run(name, **SMALL, **options[name]) for name in studies.STUDIES}
+    return {name: studies.run(name, **SMALL | options[name]) for name in studies.STUDIES}
 
 
 @pytest.mark.slow
@@ -150,9 +151,15 @@ def test_a_section_of_the_page_is_made_from_the_result(tmp_path: Path) -> None:
     assert spec.loader is not None
     builder = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(builder)
-    text = builder.section(studies.run("adversaries", rounds=1000, **SMALL, out=tmp_path))
+    result = studies.run("adversaries", rounds=1000, **SMALL, out=tmp_path)
+    text = builder.section(result, {"longer games": result})
     assert text.startswith("## Adversaries\n")
-    assert "| Algorithm 3's mean loss vanishes against any agent | Theorem 1 | **undecided** |" in text
+    claim = "Algorithm 3's mean loss vanishes against any agent"
+    assert f"| {claim} | Theorem 1, second half | **undecided** |" in text
+    judge = "[algorithm_3_vanishes](../src/makewhole/studies/adversaries.py)"
+    assert f"[figure](figures/adversaries.png) | {judge} |" in text
+    assert "| claim | here | longer games |" in text
+    assert f"| {claim} | undecided | undecided |" in text
     assert "![Mean loss against adversaries, for ever longer games](figures/adversaries.png)" in text
 
 

@@ -216,11 +216,11 @@ def alternatives_fall_to_adversaries(results: list[Result]) -> list[Claim]:
     ):
         losses = _losses(results, name)
         if losses:
-            # Over the three longest games: the phases' panel goes up and down with where in a phase one ends.
-            worst = {agent: max(sizes[-3:]) for agent, sizes in losses.items()}
+            # Over the two longest games: the phases' panel goes up and down with where in a phase one ends.
+            worst = {agent: max(sizes[-2:]) for agent, sizes in losses.items()}
             agent = max(worst, key=lambda a: worst[a])
             verdict = _if_long(results, "holds" if worst[agent] > 0.01 else "fails")
-            numbers = f"{name}: |mean loss|/cap up to {worst[agent]:.4f} ({agent}) in the three longest games"
+            numbers = f"{name}: |mean loss|/cap up to {worst[agent]:.4f} ({agent}) in the two longest games"
             made.append(Claim(text, where, verdict, numbers + " (exact: not above 0.01)", "adversaries"))
     return made
 

@@ -343,7 +343,7 @@ MNIST = _study(
 The seeds draw the order of the digits, their outcomes, the tasks and the networks' first weights. Losses are
 in units of the cap. Against the alternatives that the paper has, its claims hold: swap comes nearest to zero,
 and without a correction the loss does not vanish. Follow-the-leader is only a little behind on these data,
-where nature repeats itself; adversaries beat it (below). Gradient descent, which the paper does not run, and
+where nature repeats itself; adversaries beat it. Gradient descent, which the paper does not run, and
 our own corrections end far nearer to zero, nearer even than an *oracle* that says the true probability. This
 is not forecasting skill. A correction that integrates its losses pays back past luck, win or loss, so that
 its mean loss falls faster than chance allows; the oracle shows what chance alone does. At about the same mean
@@ -363,8 +363,9 @@ ADULT = _study(
     5,
     title="Twenty decision tasks on Adult",
     why="""\
-The same tasks on Adult, where the true probability is not known and there is no oracle row. The results are
-the same with one exception: c is smaller here, but large c fade more slowly than exponentially.""",
+The same tasks on Adult, where the true probability is not known and there is no oracle. The seeds draw the
+order of the rows, the tasks and the networks' first weights. The results are those of MNIST with one
+exception: c is smaller here, but large c fade more slowly than exponentially.""",
     shown="You have just seen twenty decision makers insure themselves on forecasts of income (UCI Adult), "
     "and which correction brings the forecaster's mean loss nearest to zero.",
     next_step="Next, run the same tasks on your own data: the page docs/studies.md shows how, with "

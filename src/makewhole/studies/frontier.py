@@ -286,7 +286,7 @@ could with the same certificate. It serves all who come while there is capital, 
 which asks a spread of 0.02 and more as the capital shrinks, serves more of them, at that price. A *reserve*
 with the same certificate serves few: its own noise moves c above what they would pay. Over deterministic swap
 it serves almost nobody: one unlucky bet in a cell is enough. Once somebody knows one outcome in ten, no
-certificate below some 150 caps serves nearly everybody without names and lines (the next study has them).""",
+certificate below some 150 caps serves nearly everybody without names and lines (the study of the market).""",
     shown="You have just seen what a bound on the forecaster's total loss costs honest customers, at several "
     "sizes of the capital set aside.",
     next_step="Next, replay a log of your own: makewhole backtest --help; or, for this study, "

@@ -348,7 +348,7 @@ The paper's propositions and lemmas, tried out one by one, numbered as they are 
 in the stake for K classes. In the proof of the theorem on swap regret, the shifts of Lemma 2 must be allowed
 to leave [−1, 1], the sum of Lemma 5 lacks a 1, and the δ² in the proof of Lemma 4 is wrong, while the printed
 δ is right. Theorem 2 is then K log T + 2T/K, and (T/log T)^½ cells give the rate that Theorem 1 states. All
-of this is about agents who cannot see the draw; one who reads it off c undoes it (Adversaries, below).""",
+of this is about agents who cannot see the draw; one who reads it off c undoes it (see adversaries).""",
     shown="You have just seen the paper's propositions and lemmas tried out, and where they need mending.",
     next_step="Next, read the proofs in docs/theory.md, or see who can beat which correction: "
     "makewhole study adversaries.",
