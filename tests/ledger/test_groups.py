@@ -11,9 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import makewhole as mw
 from ledger.places import Clock, Place, new_book
 from makewhole.insured.refusals import Refusal
 from makewhole.ledger import Book, Receipt
+from makewhole.ledger.book import read_request
+from makewhole.ledger.writing import Request, Waiting
 
 ids = st.sampled_from(['a "quoted" id', "vol 2 é 雨", "UA-1", "UA-1", 7])
 names = st.sampled_from(["ann", "bob \U0001f600", ["club", "cid"], None])
@@ -125,3 +128,32 @@ def test_receipts_of_a_group_are_chained(where: Place, clock: Clock) -> None:
     for first, second in pairwise(receipts):
         assert second.previous == first.event.hash
     assert {receipt.head for receipt in receipts} == {(6, receipts[-1].event.hash)}
+
+
+@pytest.mark.parametrize(
+    "correction",
+    [
+        None,
+        mw.DeterministicSwap(50),
+        mw.SwapRegret(10, seed=3),
+        mw.Grouped(mw.Reserve(0.01)),
+        mw.Reserve(0.01, over=mw.DeterministicSwap(10)),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_book_says_how_it_began_also_if_it_is_used_before_that_is_stored(
+    file: Place, clock: Clock, correction: Any
+) -> None:
+    with file.open(clock=clock) as ledger:
+        new_book(ledger, correction=correction)
+        began = next(ledger.store.events("book"))
+        asked: list[dict[str, Any]] = []
+        for n in range(20):
+            asked.append({"do": "forecast", "id": f"id {n}", "mu": 0.4, "groups": ["g"] if n % 2 else None})
+            asked.append({"do": "stake", "id": f"id {n}", "by": f"c{n % 3}", "stake": -30 if n % 2 else 50})
+            asked.append({"do": "settle", "id": f"id {n}", "outcome": int(n % 3 == 0)})
+        waiting = [Waiting(Request("created", began.data())), *(Waiting(read_request(one)) for one in asked)]
+        ledger._writer("other").ask(waiting)
+        assert next(ledger.store.events("other")).body == began.body
+        assert sum(one.error is None for one in waiting) > 20
+        ledger.verify()

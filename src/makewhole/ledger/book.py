@@ -15,7 +15,7 @@ from makewhole.insured.statement import Statement
 from makewhole.ledger.events import Event
 from makewhole.ledger.money import due_for, read_units, whole_price
 from makewhole.ledger.receipts import Receipt
-from makewhole.ledger.rules import State, Subject, absent, check_open, read_by, read_stake, read_text
+from makewhole.ledger.rules import ENDS, State, Subject, absent, check_open, read_by, read_stake, read_text
 from makewhole.ledger.statement import BookStatement, state_book
 from makewhole.ledger.writing import Request, Waiting, Writer
 
@@ -279,7 +279,7 @@ class Book:
         """What is due to whom for an id that was settled or voided, in order of staking."""
         with self._writer.lock:
             events = self._writer.about(read_text("id", id))
-        last = next((e for e in reversed(events) if e.kind in ("settled", "voided")), None)
+        last = next((e for e in reversed(events) if e.kind in ENDS), None)
         if last is None:
             if not events:
                 raise absent(id, lambda _: None)

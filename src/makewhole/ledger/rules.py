@@ -388,6 +388,9 @@ def rekeyed(state: State, seq: int, at: int, given: Body, finished: Finished) ->
     return {"key": key}
 
 
+# The kinds of event after which an id is final.
+ENDS = ("settled", "voided")
+
 KINDS: dict[str, Callable[[State, int, int, Body, Finished], Body]] = {
     rule.__name__: rule
     for rule in (

@@ -157,13 +157,11 @@ class Store:
         rows = self._rows(sql, (book, id_))
         return Event._make(rows[0]) if rows else None
 
-    def ends_among(self, book: str, ids: Iterable[str]) -> dict[str, tuple[int, str]]:
-        """The event with which each of these ids has ended, and how; those that have not are left out."""
-        sql = f"""SELECT about, seq, kind FROM events {self._BY_ID} WHERE book = ? AND about {self._AMONG}
-                  AND kind IN ('settled', 'voided') ORDER BY seq DESC"""  # noqa: S608 - our own names
-        return (
-            {id_: (seq, kind) for id_, seq, kind in self._rows(sql, (book, self._list(ids)))} if ids else {}
-        )
+    def ends_among(self, book: str, ids: Iterable[str], until: int) -> dict[str, str]:
+        """How each of these ids had ended after the event `until`; those that had not are left out."""
+        sql = f"""SELECT about, kind FROM events {self._BY_ID} WHERE book = ? AND about {self._AMONG}
+                  AND seq <= ? AND kind IN ('settled', 'voided')"""  # noqa: S608 - our own names
+        return dict(self._rows(sql, (book, self._list(ids), until))) if ids else {}
 
     def keys_among(self, book: str, keys: Iterable[str]) -> dict[str, Key]:
         """What was done under these keys; those that were not used are left out."""
