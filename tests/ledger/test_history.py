@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ledger.places import Clock, Place, new_book
-from makewhole.ledger import LogDamaged, Receipt, store, writing
+from makewhole.ledger import LogDamaged, Receipt, database, writing
 from makewhole.ledger.events import ORIGIN, chained
 
 COLUMNS = "seq, at, kind, about, body, hash"
@@ -236,7 +236,7 @@ def found_in_pages(place: Place, monkeypatch: pytest.MonkeyPatch) -> LogDamaged 
     """What verify finds, the same however many events it reads at a time."""
     found = []
     for page in (1, 2, 7, 5_000):
-        monkeypatch.setattr(store, "_PAGE", page)
+        monkeypatch.setattr(database, "_PAGE", page)
         found.append(finds(place))
     assert len({(str(damage), damage and damage.seq) for damage in found}) == 1
     return found[0]

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 
 from makewhole.insured.refusals import ConservationError, Refusal
+from makewhole.ledger.database import Store
 from makewhole.ledger.events import Event, chained, plain_text
 from makewhole.ledger.refusals import LogDamaged
 from makewhole.ledger.rules import ENDS, KINDS, Body, State
-from makewhole.ledger.store import Store
 
 _read = json.JSONDecoder().raw_decode
 

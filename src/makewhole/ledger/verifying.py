@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from makewhole.ledger.database import Store
 from makewhole.ledger.following import replay, snapshot_of
 from makewhole.ledger.receipts import Receipt
 from makewhole.ledger.refusals import LogDamaged
 from makewhole.ledger.rules import State
-from makewhole.ledger.store import Store
 
 
 class Verified(NamedTuple):

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from makewhole.insured.refusals import Refusal
+from makewhole.ledger.database import Key, Store
 from makewhole.ledger.events import ORIGIN, Event, chained, plain_text
 from makewhole.ledger.following import read_on, recover, snapshot_of
 from makewhole.ledger.receipts import Receipt, Signer
 from makewhole.ledger.refusals import BookExists, KeyConflict, LedgerUnavailable, LogDamaged, UnknownBook
 from makewhole.ledger.rules import ENDS, KINDS, Body, State, read_text
-from makewhole.ledger.store import Key, Store
 
 # A group that is stored together is no larger than this: whoever comes last must not wait for ever.
 _LARGEST_GROUP = 1_000
