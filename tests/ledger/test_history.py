@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ledger.places import Clock, Place, new_book
-from makewhole.ledger import LogDamaged, Receipt, writing
+from makewhole.ledger import LogDamaged, Receipt, database, writing
 from makewhole.ledger.events import ORIGIN, chained
 
 COLUMNS = "seq, at, kind, about, body, hash"
@@ -230,6 +230,48 @@ def test_a_log_that_is_damaged_is_not_written_to(where: Place, book: list[Receip
             with pytest.raises(LogDamaged, match="event 3 was changed"):
                 ledger.book("book").deposit(1)
     assert log(where) == before
+
+
+def found_in_pages(place: Place, monkeypatch: pytest.MonkeyPatch) -> LogDamaged | None:
+    """What verify finds, the same however many events it reads at a time."""
+    found = []
+    for page in (1, 2, 7, 5_000):
+        monkeypatch.setattr(database, "_PAGE", page)
+        found.append(finds(place))
+    assert len({(str(damage), damage and damage.seq) for damage in found}) == 1
+    return found[0]
+
+
+@pytest.mark.parametrize("price", [False, True])
+@pytest.mark.parametrize("later", ["hash", "missing", "not JSON", "more"])
+def test_damage_is_named_by_its_first_event_whatever_comes_later(
+    where: Place, book: list[Receipt], later: str, price: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = change_a_price(log(where)) if price else log(where)
+    rows[8][4] = {"not JSON": "{", "more": rows[8][4] + " {}"}.get(later, rows[8][4])
+    rewrite(where, rows, consistent=True)
+    if later == "hash":
+        where.run("UPDATE events SET hash = (SELECT hash FROM events WHERE seq = 8) WHERE seq = 9")
+    elif later == "missing":
+        where.run("DELETE FROM events WHERE seq = 9")
+    found = found_in_pages(where, monkeypatch)
+    assert found is not None
+    assert found.seq == (3 if price else 10 if later == "missing" else 9)
+
+
+def test_an_id_that_has_ended_stays_so_from_page_to_page(
+    where: Place, book: list[Receipt], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A forecast for it that its owner has written behind the ledger's back is found, however late it is."""
+    rows = log(where)
+    again = next(row for row in rows if row[2] == "forecast")
+    rewrite(where, [*rows, [0, rows[-1][1], *again[2:]]], consistent=True)
+    found = found_in_pages(where, monkeypatch)
+    assert found is not None
+    assert found.seq == len(rows) + 1
+    assert "was settled, which is final" in str(found)
+    rewrite(where, rows, consistent=True)
+    assert found_in_pages(where, monkeypatch) is None
 
 
 # --- receipts -----------------------------------------------------------------------------------------------

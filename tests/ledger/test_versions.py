@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from makewhole.ledger import Ledger, NotALedger
-from makewhole.ledger import store as stores
+from makewhole.ledger.database import APPLICATION, MIGRATIONS
 
 SAMPLES = sorted((Path(__file__).parents[1] / "data" / "ledgers").glob("v*.db"))
 COLUMNS = "book, seq, at, kind, about, body, hash"
@@ -38,14 +38,14 @@ def test_a_ledger_of_every_version_goes_on(sample: Path, tmp_path: Path) -> None
 
 
 def test_there_is_a_sample_of_the_latest_version() -> None:
-    assert SAMPLES[-1].stem == f"v{len(stores.MIGRATIONS)}"
+    assert SAMPLES[-1].stem == f"v{len(MIGRATIONS)}"
 
 
 def test_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
     old = apsw.Connection(str(tmp_path / "old.db"))
-    for sql in stores.MIGRATIONS[0]:
+    for sql in MIGRATIONS[0]:
         old.execute(sql.format(bytes="BLOB", rowid=" WITHOUT ROWID"))
-    old.execute(f"PRAGMA application_id = {stores._APPLICATION}; PRAGMA user_version = 1")
+    old.execute(f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = 1")
     sample = apsw.Connection(str(SAMPLES[-1]), flags=apsw.SQLITE_OPEN_READONLY)
     for row in sample.execute(f"SELECT {COLUMNS} FROM events"):  # noqa: S608 - our own names
         old.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)", row)

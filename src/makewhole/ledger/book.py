@@ -15,7 +15,7 @@ from makewhole.insured.statement import Statement
 from makewhole.ledger.events import Event
 from makewhole.ledger.money import due_for, read_units, whole_price
 from makewhole.ledger.receipts import Receipt
-from makewhole.ledger.rules import State, Subject, absent, check_open, read_by, read_stake, read_text
+from makewhole.ledger.rules import ENDS, State, Subject, absent, check_open, read_by, read_stake, read_text
 from makewhole.ledger.statement import BookStatement, state_book
 from makewhole.ledger.writing import Request, Waiting, Writer
 
@@ -32,6 +32,7 @@ VERBS: dict[str, tuple[str, tuple[str, ...]]] = {
     "withdraw": ("withdrawn", ("amount",)),
     "compensate": ("compensated", ("id", "by", "amount", "reason")),
 }
+_TAKEN = {verb: frozenset(("do", "key", *names)) for verb, (_, names) in VERBS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +280,7 @@ class Book:
         """What is due to whom for an id that was settled or voided, in order of staking."""
         with self._writer.lock:
             events = self._writer.about(read_text("id", id))
-        last = next((e for e in reversed(events) if e.kind in ("settled", "voided")), None)
+        last = next((e for e in reversed(events) if e.kind in ENDS), None)
         if last is None:
             if not events:
                 raise absent(id, lambda _: None)
@@ -404,21 +405,20 @@ def read_request(given: Mapping[str, Any]) -> Request:
     if not isinstance(verb, str) or verb not in VERBS:
         raise ValueError(f"do must be one of {', '.join(VERBS)}; got {verb!r}")
     kind, names = VERBS[verb]
-    asked = {name: _plain(given[name]) for name in names if given.get(name) is not None}
-    if len(given) > len(asked) + 1 and (unknown := given.keys() - {"do", "key", *names}):
-        raise TypeError(
-            f"{verb} takes {', '.join(names)} and key; got {', '.join(sorted(map(str, unknown)))}"
-        )
+    if not given.keys() <= _TAKEN[verb]:
+        unknown = sorted(map(str, given.keys() - _TAKEN[verb]))
+        raise TypeError(f"{verb} takes {', '.join(names)} and key; got {', '.join(unknown)}")
+    asked = {}
+    for name in names:
+        value = given.get(name)
+        if value is not None:
+            # NumPy's numbers as Python's: then -5 is below 0, and the same number is the same request.
+            asked[name] = value.item() if isinstance(value, np.generic) else value
     if "closes" in asked:
         asked["closes"] = read_time("closes", asked["closes"])
     if "price" in asked:
         asked["most"] = asked.pop("price")
     return Request(kind, asked, given.get("key"))
-
-
-def _plain(value: Any) -> Any:
-    """A number of NumPy as one of Python: then -5 is below 0, and the same number is the same request."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def read_time(name: str, value: Any) -> int:

@@ -6,49 +6,71 @@ import json
 from collections.abc import Iterator
 
 from makewhole.insured.refusals import ConservationError, Refusal
+from makewhole.ledger.database import Store
 from makewhole.ledger.events import Event, chained, plain_text
 from makewhole.ledger.refusals import LogDamaged
-from makewhole.ledger.rules import KINDS, State
-from makewhole.ledger.store import Store
+from makewhole.ledger.rules import ENDS, KINDS, Body, State
 
 _read = json.JSONDecoder().raw_decode
 
 
-# The event with which an id has ended, and how.
-Ends = dict[str, tuple[int, str]]
+def replay(state: State, store: Store) -> Iterator[Event]:
+    """Take a state through all that was written since; yields each event when the state has it.
+
+    Raises LogDamaged at the first event that does not follow from those before it.
+    """
+    for page in store.pages(state.name, state.seq):
+        ids = {event.about for event in page if event.about is not None}
+        ended = store.ends_among(state.name, ids, state.seq)
+        bodies, damage = _read_page(state, page)
+        for event, body in zip(page, bodies, strict=False):  # there are fewer bodies if there is damage
+            _follow(state, event, body, ended)
+            yield event
+        if damage is not None:
+            raise damage
 
 
-def walk(store: Store, book: str, after: int = 0) -> Iterator[tuple[Event, Ends]]:
-    """The events of a book after a number, each with the ends of all ids that it may be about."""
-    for page in store.pages(book, after):
-        ends = store.ends_among(book, {event.about for event in page if event.about is not None})
-        for event in page:
-            yield event, ends
+def _read_page(state: State, page: list[Event]) -> tuple[list[Body], LogDamaged | None]:
+    """The bodies of events up to the first that is out of its place, changed or not JSON, and what that is.
+
+    All of a page is read before any of it is followed: two short loops run faster than a long one.
+    """
+    bodies: list[Body] = []
+    hash_ = state.hash
+    for number, (book, seq, at, kind, about, text, found) in enumerate(page, state.seq + 1):
+        if seq != number:
+            return bodies, LogDamaged(f"book {book!r}: event {number} is missing; event {seq} is next", seq)
+        hash_ = chained(hash_, book, seq, at, kind, about, text)
+        if hash_ != found:
+            return bodies, LogDamaged(f"book {book!r}: event {seq} was changed: its hash does not fit", seq)
+        try:
+            body, end = _read(text)
+        except ValueError as error:
+            return bodies, _impossible(page[number - state.seq - 1], error)
+        if end != len(text):
+            return bodies, LogDamaged(f"book {book!r}: event {seq} has more than its body", seq)
+        bodies.append(body)
+    return bodies, None
 
 
-def follow(state: State, event: Event, ends: Ends) -> None:
-    """Take a state one event further, if the event follows from it; LogDamaged if it does not."""
-    book, seq, at, kind, about, body, found = event
-    if seq != state.seq + 1:
-        raise LogDamaged(f"book {book!r}: event {state.seq + 1} is missing; event {seq} is next", seq)
-    if chained(state.hash, book, seq, at, kind, about, body) != found:
-        raise LogDamaged(f"book {book!r}: event {seq} was changed: its hash does not fit", seq)
+def _impossible(event: Event, error: Exception) -> LogDamaged:
+    message = f"book {event.book!r}: event {event.seq}, {event.kind!r}, cannot have happened: {error}"
+    return LogDamaged(message, event.seq)
+
+
+def _follow(state: State, event: Event, given: Body, ended: dict[str, str]) -> None:
+    """Take a state, and how ids have ended, one event further; LogDamaged if it does not follow."""
+    book, seq, at, kind, about, _, found = event
     try:
-        given, end = _read(body)
-        again = KINDS[kind](state, seq, at, given, lambda id_: _ended_before(ends, id_, seq))
+        again = KINDS[kind](state, seq, at, given, ended.get)
     except (Refusal, ConservationError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise LogDamaged(
-            f"book {book!r}: event {seq}, {kind!r}, cannot have happened: {error}", seq
-        ) from error
-    if at < state.at or again != given or end != len(body) or about != again.get("id"):
+        raise _impossible(event, error) from error
+    if at < state.at or again != given or about != again.get("id"):
         message = f"book {book!r}: event {seq}, {kind!r}, does not follow from those before it"
         raise LogDamaged(message, seq, again)
+    if kind in ENDS:
+        ended[again["id"]] = kind
     state.seq, state.at, state.hash = seq, at, found
-
-
-def _ended_before(ends: Ends, id_: str, seq: int) -> str | None:
-    end, kind = ends.get(id_, (seq, None))
-    return kind if end < seq else None
 
 
 def snapshot_of(state: State) -> str:
@@ -75,6 +97,6 @@ def recover(store: Store, book: str) -> State:
 
 def read_on(state: State, store: Store) -> State:
     """Follow what was written since."""
-    for event, ends in walk(store, state.name, state.seq):
-        follow(state, event, ends)
+    for _ in replay(state, store):
+        pass
     return state

@@ -280,6 +280,15 @@ def read_stake(value: Any) -> int:
 def reported(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
     """Note an outcome. It is final when the hold is over; until then whoever reported it may replace it."""
     id_, subject = _subject(state, given, finished)
+    by = _note_outcome(state, id_, subject, at, given)
+    body = {"id": id_, "outcome": subject.outcome, "due": subject.due}
+    if by is not None:
+        body["by"] = by
+    return body
+
+
+def _note_outcome(state: State, id_: str, subject: Subject, at: int, given: Body) -> str | None:
+    """Note the outcome that is given for an id; returns who reports it."""
     outcome = arguments.outcome(given.get("outcome"), None)
     by = given.get("by")
     if by is not None:
@@ -296,8 +305,7 @@ def reported(state: State, seq: int, at: int, given: Body, finished: Finished) -
             )
         subject.outcome, subject.reporter, subject.due = outcome, by, at + state.hold
         state.reported[id_] = subject
-    body = {"id": id_, "outcome": outcome, "due": subject.due}
-    return body if by is None else body | {"by": by}
+    return by
 
 
 def settled(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
@@ -306,13 +314,13 @@ def settled(state: State, seq: int, at: int, given: Body, finished: Finished) ->
     Where nothing is held, the outcome may be given here, and need not be reported before.
     """
     id_, subject = _subject(state, given, finished)
-    outcome, told = given.get("outcome"), {}
+    outcome, by = given.get("outcome"), None
     if outcome is not None and subject.outcome is None:
         if state.hold:
             raise SubjectOpen(
                 f"outcomes are held for {state.hold / 1e6:g} s: report that of id={id_!r} first"
             )
-        told = reported(state, seq, at, given, finished)
+        by = _note_outcome(state, id_, subject, at, given)
     elif outcome is not None and outcome != subject.outcome:
         raise SubjectFinal(f"{subject.outcome} was reported for id={id_!r}; got outcome={outcome!r}")
     if subject.outcome is None:
@@ -328,9 +336,11 @@ def settled(state: State, seq: int, at: int, given: Body, finished: Finished) ->
     if money.lost > money.capital:
         raise ConservationError(f"{money.lost} was lost, more than the capital of {money.capital}: a bug")
     del state.subjects[id_], state.reported[id_]
-    sums = {"stakes": subject.bets, "premiums": subject.premiums, "payouts": payouts}
-    who = {"by": told["by"]} if "by" in told else {}
-    return {"id": id_, "outcome": subject.outcome} | sums | who
+    body = {"id": id_, "outcome": subject.outcome, "stakes": subject.bets}
+    body |= {"premiums": subject.premiums, "payouts": payouts}
+    if by is not None:
+        body["by"] = by
+    return body
 
 
 def voided(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
@@ -387,6 +397,9 @@ def rekeyed(state: State, seq: int, at: int, given: Body, finished: Finished) ->
     state.keys.append(key)
     return {"key": key}
 
+
+# The kinds of event after which an id is final.
+ENDS = ("settled", "voided")
 
 KINDS: dict[str, Callable[[State, int, int, Body, Finished], Body]] = {
     rule.__name__: rule

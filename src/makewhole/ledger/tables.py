@@ -11,8 +11,7 @@ from makewhole.ledger.book import Book
 from makewhole.ledger.events import Event
 from makewhole.ledger.money import due_for, read_units
 from makewhole.ledger.refusals import SubjectFinal
-
-_ENDS = ("settled", "voided")
+from makewhole.ledger.rules import ENDS
 
 
 def events_table(events: Iterable[Event]) -> dict[str, list[Any]]:
@@ -39,7 +38,7 @@ def positions_table(events: Iterable[Event]) -> dict[str, list[Any]]:
             row = (event.seq, event.at, event.about, by, *known, None, None, None)
             for column, value in zip(columns.values(), row, strict=True):
                 column.append(value)
-        elif event.kind in _ENDS:
+        elif event.kind in ENDS:
             outcome = event.data().get("outcome")
             for k in waiting.pop(event.about, ()):
                 due = due_for(columns["stake"][k], columns["price"][k], outcome)
@@ -52,7 +51,7 @@ def settlements_table(events: Iterable[Event]) -> dict[str, list[Any]]:
     names = ("seq", "at", "id", "ended", "outcome", "stakes", "premiums", "payouts", "refunds")
     columns: dict[str, list[Any]] = {name: [] for name in names}
     for event in events:
-        if event.kind in _ENDS:
+        if event.kind in ENDS:
             body = event.data()
             refunds = body.get("refunds", 0)
             sums = (body["stakes"], body.get("premiums", refunds), body.get("payouts", 0), refunds)

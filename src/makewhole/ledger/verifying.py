@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from makewhole.ledger.following import follow, snapshot_of, walk
+from makewhole.ledger.database import Store
+from makewhole.ledger.following import replay, snapshot_of
 from makewhole.ledger.receipts import Receipt
 from makewhole.ledger.refusals import LogDamaged
 from makewhole.ledger.rules import State
-from makewhole.ledger.store import Store
 
 
 class Verified(NamedTuple):
@@ -44,13 +44,12 @@ def verify_book(store: Store, book: str, receipts: Sequence[Receipt]) -> State:
     state, kept = State(book), store.snapshot(book)
     _check_keys(store, book, receipts)
     named = _named(receipts)
-    for event, ends in walk(store, book):
+    for event in replay(state, store):
         for hash_ in named.pop(event.seq, ()):
             if hash_ != event.hash:
                 raise LogDamaged(
                     f"book {book!r}: event {event.seq} is not the one that a receipt names", event.seq
                 )
-        follow(state, event, ends)
         if kept is not None and kept[0] == event.seq and snapshot_of(state) != kept[1]:
             message = f"book {book!r}: the snapshot after event {event.seq} is not what the log says"
             raise LogDamaged(message, event.seq)

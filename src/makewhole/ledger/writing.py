@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from makewhole.insured.refusals import Refusal
+from makewhole.ledger.database import Key, Store
 from makewhole.ledger.events import ORIGIN, Event, chained, plain_text
 from makewhole.ledger.following import read_on, recover, snapshot_of
 from makewhole.ledger.receipts import Receipt, Signer
 from makewhole.ledger.refusals import BookExists, KeyConflict, LedgerUnavailable, LogDamaged, UnknownBook
-from makewhole.ledger.rules import KINDS, Body, State, read_text
-from makewhole.ledger.store import Key, Store
+from makewhole.ledger.rules import ENDS, KINDS, Body, State, read_text
 
 # A group that is stored together is no larger than this: whoever comes last must not wait for ever.
 _LARGEST_GROUP = 1_000
@@ -49,7 +49,8 @@ class Waiting:
     __slots__ = ("digest", "error", "made", "receipts", "request")
 
     def __init__(self, request: Request | None, error: Exception | None = None) -> None:
-        self.request, self.digest = request, b""
+        self.request: Any = request  # a Request; None only where there is an error from the start
+        self.digest = b""
         self.receipts: list[Receipt] | None = None
         self.error: BaseException | None = error
         self.made: list[tuple[Event, bytes]] = []  # events, each with the hash before it
@@ -186,8 +187,8 @@ class Writer:
 
     def ended(self, id_: str) -> str | None:
         """How an id ended."""
-        found = self._store.ends_among(self.book, [id_]).get(id_)
-        return None if found is None else found[1]
+        found = self.end_of(id_)
+        return None if found is None else found.kind
 
     def receipt(self, seq: int) -> Receipt:
         """The receipt for an event that is stored; a LookupError if there is none."""
@@ -212,6 +213,7 @@ class _Draft:
         self._store = writer._store  # noqa: SLF001 - the same file
         self.events: list[Event] = []
         self.keys: list[tuple[str, Key]] = []
+        self._decided: list[tuple[Waiting, str, Body]] = []  # what becomes an event: for whom, kind and body
         self._done: dict[str, Waiting] = {}  # by key
         self._known: dict[str, Key] = {}
         self._ended: dict[str, str] = {}  # by id
@@ -230,27 +232,27 @@ class _Draft:
                 if isinstance(error, LedgerUnavailable):
                     raise
                 one.error = error
+        self._chain(state)
 
     def _look_up(self, state: State) -> None:
         """Ask the store once for all keys, and for all ids that are not open."""
         keys, ids = set(), set()
         for one in self._group:
-            _, given, key = _asked(one)
+            _, given, key = one.request
             try:
                 if key is not None:
                     keys.add(read_text("key", key))
-                    one.digest = _asked(one).digest()
+                    one.digest = one.request.digest()
                 id_ = given.get("id")
                 if id_ is not None and read_text("id", id_) not in state.subjects:
                     ids.add(id_)
             except (ValueError, TypeError) as error:
                 one.error = error
         self._known = self._store.keys_among(self._book, keys)
-        ends = self._store.ends_among(self._book, ids)
-        self._ended = {id_: kind for id_, (_, kind) in ends.items()}
+        self._ended = self._store.ends_among(self._book, ids, state.seq)
 
     def _decide(self, state: State, one: Waiting) -> None:
-        kind, given, key = _asked(one)
+        kind, given, key = one.request
         if (state.f is None) != (kind == "created"):
             if state.f is None:
                 raise UnknownBook(f"there is no book {self._book!r}: create it first")
@@ -285,16 +287,24 @@ class _Draft:
     def _record(self, state: State, one: Waiting, kind: str, given: Body) -> None:
         seq, at = state.seq + 1, self._at
         body = KINDS[kind](state, seq, at, given, self._ended.get)
-        about: Any = body.get("id")
-        text = plain_text(body)
-        previous = state.hash
-        state.hash = chained(previous, self._book, seq, at, kind, about, text)
         state.seq, state.at = seq, at
-        event = Event(self._book, seq, at, kind, about, text, state.hash)
-        one.made.append((event, previous))
-        self.events.append(event)
-        if kind in ("settled", "voided"):
-            self._ended[about] = kind
+        self._decided.append((one, kind, body))
+        if kind in ENDS:
+            self._ended[body["id"]] = kind
+
+    def _chain(self, state: State) -> None:
+        """Make events of what was decided, each chained to the one before.
+
+        All of them at the end: two short loops run faster than a long one.
+        """
+        book, at, hash_ = self._book, self._at, state.hash
+        for seq, (one, kind, body) in enumerate(self._decided, state.seq - len(self._decided) + 1):
+            previous, about, text = hash_, body.get("id"), plain_text(body)
+            hash_ = chained(previous, book, seq, at, kind, about, text)
+            event = Event(book, seq, at, kind, about, text, hash_)
+            one.made.append((event, previous))
+            self.events.append(event)
+        state.hash = hash_
 
 
 def _give_up(waiting: list[Waiting]) -> None:
@@ -302,10 +312,3 @@ def _give_up(waiting: list[Waiting]) -> None:
     for one in waiting:
         if not one.done:
             one.error = LedgerUnavailable("whoever wrote it was interrupted: ask again with the same key")
-
-
-def _asked(one: Waiting) -> Request:
-    """What is asked; whatever could not be read has an error instead, and does not come here."""
-    request: Any = one.request
-    asked: Request = request
-    return asked

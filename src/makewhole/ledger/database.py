@@ -1,0 +1,202 @@
+"""The tables of a ledger and the statements on them, which are the same in SQLite and PostgreSQL.
+
+A writer takes the book first, then reads on, decides, inserts events and then keys, and commits. The primary
+key (book, seq) is the last line of defence: two events can never have the same place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from makewhole.ledger.events import Event
+
+# "mwhl": how SQLite knows our files from others, and the lock under which PostgreSQL's tables are made.
+APPLICATION = 0x6D77686C
+
+# The steps from one version of the tables to the next, forward only: version n has had the first n.
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE events (
+            book TEXT NOT NULL, seq BIGINT NOT NULL, at BIGINT NOT NULL, kind TEXT NOT NULL,
+            about TEXT, body TEXT NOT NULL, hash {bytes} NOT NULL, PRIMARY KEY (book, seq)){rowid}""",
+        "CREATE INDEX events_about ON events (book, about, seq)",
+        """CREATE TABLE keys (
+            book TEXT NOT NULL, key TEXT NOT NULL, digest {bytes} NOT NULL, first BIGINT NOT NULL,
+            seq BIGINT NOT NULL, PRIMARY KEY (book, key)){rowid}""",
+        """CREATE TABLE snapshots (
+            book TEXT NOT NULL, seq BIGINT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (book, seq))""",
+    ),
+    (
+        "CREATE INDEX events_by ON events (book, {by}, seq) WHERE kind = 'staked'",
+        """CREATE TABLE access (
+            id TEXT NOT NULL PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL, digest {bytes} NOT NULL,
+            made BIGINT NOT NULL, revoked BIGINT)""",
+    ),
+)
+
+_EVENT = "book, seq, at, kind, about, body, hash"
+_INSERT = "INSERT INTO events (book, seq, at, kind, about, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT_KEY = "INSERT INTO keys (book, key, digest, first, seq) VALUES (?, ?, ?, ?, ?)"
+_PAGE = 5_000
+
+
+class Key(NamedTuple):
+    """A request that was done before: its digest, and the first and last event that came of it."""
+
+    key: str
+    digest: bytes
+    first: int
+    seq: int
+
+
+class Store:
+    """What SQLite and PostgreSQL have in common; it belongs to one thread at a time (`lock`)."""
+
+    _BY_ID = _BY_NAME = ""  # say which index to use, where a database would choose another
+    _AMONG = "= ANY(?)"  # one of a list of texts
+    _BY = "(body::json->>'by')"  # who has placed a stake
+
+    @staticmethod
+    def _list(texts: Iterable[str]) -> Any:
+        """A list of texts as the database takes it."""
+        return list(texts)
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        raise NotImplementedError
+
+    def _write(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        raise NotImplementedError
+
+    def writing(self, book: str) -> contextlib.AbstractContextManager[None]:
+        """Take a book: nobody else can write to it before this is over; then all is stored, or nothing."""
+        raise NotImplementedError
+
+    def reading(self) -> contextlib.AbstractContextManager[None]:
+        """See one state of the log throughout."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go of the database."""
+        raise NotImplementedError
+
+    # --- the log ------------------------------------------------------------------------------------------
+
+    def books(self) -> list[str]:
+        """The names of all books: one step along the index for each, however many events there are."""
+        found: list[str] = []
+        while True:
+            sql = "SELECT book FROM events WHERE book > ? ORDER BY book LIMIT 1"
+            rows = self._rows(sql, (found[-1] if found else "",))
+            if not rows:
+                return found
+            found.append(rows[0][0])
+
+    def mentioned(self) -> list[str]:
+        """The names of all books that any row has, also if the beginning of one is missing."""
+        tables = " UNION ".join(f"SELECT book FROM {table}" for table in ("events", "keys", "snapshots"))  # noqa: S608 - our own names
+        return sorted(name for (name,) in self._rows(tables))
+
+    def head(self, book: str) -> int:
+        """The number of a book's last event; 0 if there is none."""
+        rows = self._rows("SELECT seq FROM events WHERE book = ? ORDER BY seq DESC LIMIT 1", (book,))
+        return rows[0][0] if rows else 0
+
+    def events(self, book: str, after: int = 0) -> Iterator[Event]:
+        """The events of a book after a number."""
+        for page in self.pages(book, after):
+            yield from page
+
+    def pages(self, book: str, after: int = 0) -> Iterator[list[Event]]:
+        """The same, some thousand at a time."""
+        sql = f"SELECT {_EVENT} FROM events WHERE book = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}"  # noqa: S608 - our own names
+        while True:
+            with self.lock:
+                page = list(map(Event._make, self._rows(sql, (book, after))))
+            yield page
+            if len(page) < _PAGE:
+                return
+            after = page[-1].seq
+
+    def between(self, book: str, first: int, last: int) -> list[Event]:
+        """The events of a book from one number to another, both included."""
+        sql = f"SELECT {_EVENT} FROM events WHERE book = ? AND seq BETWEEN ? AND ? ORDER BY seq"  # noqa: S608 - our own names
+        return [Event._make(row) for row in self._rows(sql, (book, first, last))]
+
+    def public_keys(self, book: str) -> list[str]:
+        """The keys that sign a book's receipts, the oldest first, as its log names them."""
+        sql = "SELECT body FROM events WHERE book = ? AND kind IN ('created', 'rekeyed') ORDER BY seq"
+        return [str(json.loads(body)["key"]) for (body,) in self._rows(sql, (book,))]
+
+    def about(self, book: str, id_: str) -> list[Event]:
+        """The events about an id, the oldest first."""
+        sql = f"SELECT {_EVENT} FROM events {self._BY_ID} WHERE book = ? AND about = ? ORDER BY seq"  # noqa: S608 - our own names
+        return [Event._make(row) for row in self._rows(sql, (book, id_))]
+
+    def staked_by(self, book: str, name: str, limit: int) -> list[Event]:
+        """The latest stakes of somebody, the latest first."""
+        sql = f"""SELECT {_EVENT} FROM events {self._BY_NAME}
+                  WHERE book = ? AND kind = 'staked' AND {self._BY} = ?
+                  ORDER BY seq DESC LIMIT ?"""  # noqa: S608 - our own names
+        return [Event._make(row) for row in self._rows(sql, (book, name, limit))]
+
+    def end(self, book: str, id_: str) -> Event | None:
+        """The event with which an id has ended; None if it has not."""
+        sql = f"""SELECT {_EVENT} FROM events {self._BY_ID} WHERE book = ? AND about = ?
+                  AND kind IN ('settled', 'voided') LIMIT 1"""  # noqa: S608 - our own names
+        rows = self._rows(sql, (book, id_))
+        return Event._make(rows[0]) if rows else None
+
+    def ends_among(self, book: str, ids: Iterable[str], until: int) -> dict[str, str]:
+        """How each of these ids had ended after the event `until`; those that had not are left out."""
+        sql = f"""SELECT about, kind FROM events {self._BY_ID} WHERE book = ? AND about {self._AMONG}
+                  AND seq <= ? AND kind IN ('settled', 'voided')"""  # noqa: S608 - our own names
+        return dict(self._rows(sql, (book, self._list(ids), until))) if ids else {}
+
+    def keys_among(self, book: str, keys: Iterable[str]) -> dict[str, Key]:
+        """What was done under these keys; those that were not used are left out."""
+        sql = f"SELECT key, digest, first, seq FROM keys WHERE book = ? AND key {self._AMONG}"  # noqa: S608 - our own names
+        found = self._rows(sql, (book, self._list(keys))) if keys else []
+        return {row[0]: Key._make(row) for row in found}
+
+    def key_beyond(self, book: str, seq: int) -> Key | None:
+        """A key that names events which cannot be, in a log that ends with `seq`; None if there is none."""
+        sql = """SELECT key, digest, first, seq FROM keys
+                 WHERE book = ? AND (first < 1 OR first > seq + 1 OR seq > ?) ORDER BY seq LIMIT 1"""
+        rows = self._rows(sql, (book, seq))
+        return Key._make(rows[0]) if rows else None
+
+    def snapshot(self, book: str) -> tuple[int, str] | None:
+        """The latest snapshot of a book: the event it was taken after, and the state as text."""
+        sql = "SELECT seq, body FROM snapshots WHERE book = ? ORDER BY seq DESC LIMIT 1"
+        rows = self._rows(sql, (book,))
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    def append(self, events: Sequence[Event], keys: Sequence[tuple[str, Key]]) -> None:
+        """Insert events and then keys, inside `writing`."""
+        self._write(_INSERT, events)
+        if keys:
+            self._write(_INSERT_KEY, [(book, *key) for book, key in keys])
+
+    def accesses(self) -> list[tuple[Any, ...]]:
+        """Who may do what: (id, role, name, digest, made, revoked)."""
+        return self._rows("SELECT id, role, name, digest, made, revoked FROM access ORDER BY made, id")
+
+    def add_access(self, row: tuple[Any, ...]) -> None:
+        """Let somebody in, inside `writing`."""
+        self._write("INSERT INTO access (id, role, name, digest, made) VALUES (?, ?, ?, ?, ?)", [row])
+
+    def revoke_access(self, id_: str, at: int) -> None:
+        """Let somebody in no more, inside `writing`."""
+        self._write("UPDATE access SET revoked = ? WHERE id = ? AND revoked IS NULL", [(at, id_)])
+
+    def keep_snapshot(self, book: str, seq: int, body: str) -> None:
+        """Replace the snapshot of a book, inside `writing`."""
+        self._write("DELETE FROM snapshots WHERE book = ?", [(book,)])
+        self._write("INSERT INTO snapshots (book, seq, body) VALUES (?, ?, ?)", [(book, seq, body)])
