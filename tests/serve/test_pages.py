@@ -1,6 +1,7 @@
 """The pages in a real browser: what a passenger does; every screen, light and dark, and the keyboard."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from importlib import resources, util
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from makewhole.serve.capitals import TIMES
 from serve.served import BOOK, Served, api, run, wait_for
 from serve.test_api import Clients, Publish, ended, stake
 
@@ -157,6 +159,43 @@ def test_the_page_shows_what_changes(
     id_ = publish()
     clients["oracle"].post(api("outcomes"), json={"id": id_, "outcome": 1})
     expect(page.locator("#settlements")).to_contain_text(id_, timeout=20_000)
+
+
+def test_the_desk_slides_over_capitals(
+    server: Served, clients: Clients, publish: Publish, window: Callable[..., Watched]
+) -> None:
+    id_ = publish(mu=0.5)
+    stake(clients["customer"], id_, 20_000)
+    clients["oracle"].post(api("outcomes"), json={"id": id_, "outcome": 1})
+    seq = ended(clients, id_)["seq"]
+    desk = clients["publisher"]
+    trial = wait_for(
+        lambda: (told := desk.get(f"/books/{BOOK}/capitals.json").json())["seq"] >= seq and told, "the trial"
+    )
+    assert len(trial["points"]) == len(TIMES)
+    assert trial["problem"] == ""
+    own = trial["points"][TIMES.index(1.0)]
+    assert own["capital"] == trial["capital"]
+    assert own["taken"] == 1.0
+    wide = window()
+    wide.sign_in(server.texts["the desk"])
+    page = wide.page
+    page.goto(f"/books/{BOOK}/desk")
+    slider = page.get_by_role("slider", name="Capital")
+    expect(slider).to_have_attribute("aria-valuetext", re.compile("now"))
+    expect(page.locator("[data-try-chart] canvas")).to_have_count(2)
+    slider.press("Home")
+    first = trial["points"][0]
+    expect(page.locator(".slide output")).to_have_text(f"{first['capital']:,.0f}".replace(",", "\u202f"))
+    expect(page.locator("[data-point=premium]")).to_have_text(f"{100 * first['premium']:.1f} %")
+    expect(page.get_by_role("region", name="Capitals tried").get_by_role("row")).to_have_count(len(TIMES) + 1)
+    plain = window(java_script_enabled=False)
+    plain.sign_in(server.texts["the desk"])
+    plain.page.goto(f"/books/{BOOK}/desk")
+    expect(plain.page.get_by_role("region", name="Capitals tried").get_by_role("row")).to_have_count(
+        len(TIMES) + 1
+    )
+    expect(plain.page.get_by_role("slider")).to_be_hidden()
 
 
 PAGES = {

@@ -59,6 +59,7 @@ class Pages:
             (f"{book}/buy", self._buy, ["POST"]),
             (f"{book}/mine", self._mine, ["GET"]),
             (f"{book}/desk", self._desk, ["GET"]),
+            (f"{book}/capitals.json", self._capitals, ["GET"]),
             ("/check", self._check, ["GET", "POST"]),
             ("/sign-in", self._sign_in, ["GET", "POST"]),
             ("/sign-out", self._sign_out, ["POST"]),
@@ -230,9 +231,17 @@ class Pages:
         past = self._service.history(request.path_params["book"])
         most = sorted(past.taken.items(), key=lambda item: -item[1])[:20]
         found.sort(key=lambda one: one.left)
-        return self._page(
-            request, "desk.html", told=told, inner=inner, found=found[:50], most=most, past=past
-        )
+        self._service.trials.start(past)
+        trial = self._service.trials.latest.get(past.book)
+        known = {"told": told, "inner": inner, "found": found[:50], "most": most, "trial": trial}
+        return self._page(request, "desk.html", **known)
+
+    async def _capitals(self, request: Request) -> Response:
+        self._who(request, "publisher")
+        await self._read(request, lambda book: None)  # a 404 where there is no such book
+        trial = await self._service.trials.of(self._service.history(request.path_params["book"]))
+        headers = {"cache-control": "no-store"}
+        return Response(msgspec.json.encode(trial), headers=headers, media_type="application/json")
 
     async def _sign_in(self, request: Request) -> Response:
         if request.method == "GET":

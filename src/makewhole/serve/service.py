@@ -18,6 +18,7 @@ from makewhole.ledger import Ledger, LedgerUnavailable
 from makewhole.ledger.store import Store
 from makewhole.serve.access import Access, Keys
 from makewhole.serve.api import Asked, Endpoint, own_key
+from makewhole.serve.capitals import Trials
 from makewhole.serve.desk import Desk
 from makewhole.serve.history import History
 from makewhole.serve.problems import Stop
@@ -58,7 +59,7 @@ class Service:
         self.ledger, self.desk = ledger, Desk(ledger)
         self._past, self._histories = past or ledger.store, dict[str, History]()
         self.keys, self.limits = Keys(ledger.store), Limits(rate)
-        self.settles = settles
+        self.settles, self.trials = settles, Trials()
         self.answers: dict[tuple[str, int], int] = {}
         self.listeners = 0
         self.stopping, self.started = asyncio.Event(), False
@@ -79,6 +80,7 @@ class Service:
         finally:
             self.stopping.set()
             await tick
+            await self.trials.stop()
             self.desk.stop()
 
     async def _tick(self) -> None:
