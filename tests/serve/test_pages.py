@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+import makewhole as mw
+from makewhole.ledger import Ledger
 from makewhole.serve.capitals import TIMES
-from serve.served import BOOK, Served, api, run, wait_for
+from serve.served import BOOK, Served, api, run, served, wait_for
 from serve.test_api import Clients, Publish, ended, stake
 
 pytestmark = pytest.mark.slow
@@ -198,6 +200,21 @@ def test_the_desk_slides_over_capitals(
     expect(plain.page.get_by_role("slider")).to_be_hidden()
 
 
+def test_every_promise_leads_to_its_proof_and_to_its_tests(window: Callable[..., Watched]) -> None:
+    page = window().page
+    page.goto(f"/books/{BOOK}")
+    promises = page.get_by_role("region", name="What is promised").get_by_role("listitem")
+    for number in range(promises.count()):
+        words = promises.nth(number).locator("strong").inner_text()
+        for link, shown in (("Proof", words), ("Tests", "tests/")):
+            promises.nth(number).get_by_role("link", name=f"{link}: {words}").click()
+            place = page.url.split("#")[1]
+            expect(page.locator(f"[id='{place}']")).to_contain_text(shown)
+            expect(page.locator(f"[id='{place}']")).to_be_in_viewport()
+            page.go_back()
+    assert promises.count() == 4
+
+
 PAGES = {
     "statement": ("", None),
     "open": ("/open", None),
@@ -207,6 +224,7 @@ PAGES = {
     "check": ("/../../check", None),
     "sign in": ("/../../sign-in", None),
     "API": ("/../../docs", None),
+    "proofs": ("/../../proofs", None),
     "not found": ("/about?id=none", None),
 }
 
@@ -301,6 +319,40 @@ def test_without_scripts_everything_works(
     ann.page.get_by_role("button", name="What does it cost?").click()
     ann.page.get_by_role("button", name="Buy for").click()
     expect(ann.page.get_by_role("heading", level=1)).to_have_text("It is yours")
+
+
+def test_a_book_with_groups_shows_which_of_them_loses(browser: Browser, tmp_path: Path) -> None:
+    """One group loses every bet, another is unlucky once, a third has won."""
+    where = str(tmp_path / "books.db")
+    with served(tmp_path, where) as made:
+        with Ledger.open(where) as ledger:
+            apart = mw.Grouped(mw.Barrier(5_000_000, spread=0.02))
+            book = ledger.create(
+                "grouped", capital=90_000_000, max_stake=10_000, unit="cent", correction=apart
+            )
+            for group, count, stake in (("<losing>", 200, 9_000), ("unlucky", 1, 1_000), ("won", 20, -500)):
+                for number in range(count):
+                    id_ = f"{group} {number}"
+                    book.forecast(id_, mu=0.5, groups=[group])
+                    book.stake(id_, by=id_, stake=stake)
+                    book.settle(id_, 1)
+            told = book.inner_statement().groups
+            lost = {name: one.total_loss for name, one in told.items()}
+        one = Watched(browser, made)
+        rows = one.page.get_by_role("region", name="By group").locator("tbody tr")
+
+        def look() -> bool:
+            one.page.goto("/books/grouped")
+            return rows.count() == 3 and "%" in rows.first.inner_text()
+
+        wait_for(look, "the groups")
+        shown = [row.get_by_role("cell").all_inner_texts() for row in rows.all()]
+        assert [row[0] for row in shown] == sorted(lost, key=lambda name: -lost[name])
+        assert [row[-1].split(";")[0] for row in shown] == ["losing", "unlucky", "neither"]
+        assert [row[1] for row in shown] == ["200", "1", "20"]
+        assert shown[0][4] == f"{lost['<losing>']:,.0f}".replace(",", "\u202f")
+        one.context.close()
+        assert one.faults == []
 
 
 def test_one_who_has_signed_in_is_told_when_her_key_was_revoked(

@@ -107,6 +107,7 @@ function drawTried(place) {
     pen.save();
     pen.strokeStyle = css("--ink");
     pen.lineWidth = 2;
+    pen.setLineDash([]);
     pen.beginPath();
     pen.moveTo(at, u.bbox.top);
     pen.lineTo(at, u.bbox.top + u.bbox.height);
@@ -132,7 +133,7 @@ function showTried() {
   const shown = { premium: percent(point.premium), served: percent(point.served), worst: money(point.worst),
     certified: point.certified === null ? "no bound" : money(point.certified) };
   Object.entries(shown).forEach(([name, text]) => { document.querySelector(`[data-point=${name}]`).textContent = text; });
-  tried.charts.forEach((chart) => chart.redraw());
+  tried.charts.forEach((chart) => chart.redraw(false)); // the curves stay, the mark moves
 }
 
 async function tryCapitals() {
