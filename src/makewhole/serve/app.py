@@ -21,6 +21,7 @@ from makewhole.serve.api import ENDPOINTS, Endpoint
 from makewhole.serve.openapi import document
 from makewhole.serve.pages import page_routes
 from makewhole.serve.problems import Problem, Stop, answer, problem_of
+from makewhole.serve.routing import BookRoute
 from makewhole.serve.service import TICK, Service
 
 _MOST_LISTENERS = 1_000
@@ -160,7 +161,7 @@ def routes_of(service: Service) -> Iterator[BaseRoute]:
     for endpoint in ENDPOINTS:
         by_path.setdefault(endpoint.path, []).append(endpoint)
     for path, endpoints in by_path.items():
-        yield Route(path, _by_method(service, endpoints), methods=[one.method for one in endpoints])
+        yield BookRoute(path, _by_method(service, endpoints), methods=[one.method for one in endpoints])
     text = msgspec.json.encode(document(mw.__version__))
 
     async def openapi(request: Request) -> Response:

@@ -6,6 +6,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote
@@ -15,7 +16,7 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
 from makewhole.insured.refusals import Refusal
@@ -27,6 +28,7 @@ from makewhole.serve.access import Access
 from makewhole.serve.api import ENDPOINTS, STRANGER, look_up
 from makewhole.serve.problems import Stop, problem_of
 from makewhole.serve.proofs import PROOFS
+from makewhole.serve.routing import BookRoute
 from makewhole.serve.service import COOKIE, Service, read_body, same_site
 
 _HERE = Path(__file__).parent
@@ -50,6 +52,7 @@ class Pages:
             "time": shown_time,
             "money": _money,
             "percent": lambda p: f"{100 * p:.1f} %",
+            "urlencode": partial(quote, safe=""),  # Jinja's leaves slashes, which a book's name may have
         }
 
     def routes(self) -> Iterator[BaseRoute]:
@@ -71,7 +74,7 @@ class Pages:
             ("/docs", self._docs, ["GET"]),
             ("/proofs", self._proofs, ["GET"]),
         ):
-            yield Route(path, self._guarded(function), methods=methods)
+            yield BookRoute(path, self._guarded(function), methods=methods)
         yield Mount("/static", StaticFiles(directory=_HERE / "static"))
 
     def _guarded(self, function: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Any]:
