@@ -125,6 +125,10 @@ class _Wrapped:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), *_HEADERS]
+                if (
+                    message["status"] == 408
+                ):  # the rest of the body may never come: the connection is of no use
+                    message["headers"].append((b"connection", b"close"))
                 route = scope.get("route")
                 where = (getattr(route, "path", "other"), message["status"])
                 self._service.answers[where] = self._service.answers.get(where, 0) + 1
@@ -140,7 +144,7 @@ async def _problem(request: Request, error: Exception) -> Response:
         told = answer(Problem(title, error.status_code, detail=detail))
         told.headers.update(error.headers or {})  # a 405 says which methods there are
         return told
-    return answer(problem_of(error))
+    return answer(problem_of(error), error.wait if isinstance(error, Stop) else 1)
 
 
 def _by_method(service: Service, endpoints: list[Endpoint]) -> Callable[[Request], Any]:

@@ -88,7 +88,10 @@ class Pages:
                 problem = problem_of(error)
                 if problem.status == 500:
                     raise
-                return self._page(request, "problem.html", status=problem.status, problem=problem)
+                page = self._page(request, "problem.html", status=problem.status, problem=problem)
+                if problem.status == 429 and isinstance(error, Stop):
+                    page.headers["retry-after"] = str(error.wait)
+                return page
 
         return respond
 

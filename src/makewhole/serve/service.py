@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -25,20 +26,29 @@ from makewhole.serve.problems import Stop
 
 COOKIE = "makewhole_key"
 MOST_BYTES, MOST_LINES = 65_536, 1_048_576
+# A body must be here within so many seconds after its headers: else anybody could hold many requests open.
+BODY_SECONDS = 10.0
 # Live updates go out this often, however much happens in between.
 TICK = 0.5
 
 
 class Limits:
-    """So many requests a second for each key, or without one for each address, and as many again at once."""
+    """So many requests a second for each key, or without one for each address, and as many again at once.
+
+    A request of many lines is let through as any other, and counts as so many: whoever sent it waits longer.
+    """
 
     def __init__(self, rate: float) -> None:
         self._rate, self._left = rate, dict[str, tuple[float, float]]()
 
     def allow(self, who: str) -> bool:
         """Whether somebody may ask now."""
+        return not self._rate or self.wait(who) == 0.0
+
+    def wait(self, who: str) -> float:
+        """Let somebody ask; or return for how many seconds she has to wait until she may."""
         if not self._rate:
-            return True
+            return 0.0
         now = time.monotonic()
         if len(self._left) > 100_000:
             self._left.clear()
@@ -47,7 +57,13 @@ class Limits:
         left = min(most, left + (now - last) * self._rate)
         allowed = left >= 1.0
         self._left[who] = (left - allowed, now)  # what is refused costs nothing: else nobody got through
-        return allowed
+        return 0.0 if allowed else (1.0 - left) / self._rate
+
+    def count(self, who: str, more: int) -> None:
+        """Count requests that came together with one that was allowed."""
+        if self._rate and more > 0:
+            left, last = self._left.get(who, (max(self._rate, 1.0), time.monotonic()))
+            self._left[who] = (left - more, last)
 
 
 class Service:
@@ -145,8 +161,9 @@ class Service:
         """Who asks; a Stop if that is too often."""
         access = self.access(request)
         client = request.client.host if request.client is not None else ""
-        if not self.limits.allow(client if access is None else access.id):
-            raise Stop(429, "too many requests")
+        seconds = self.limits.wait(client if access is None else access.id)
+        if seconds:
+            raise Stop(429, "too many requests", wait=math.ceil(seconds))
         return access
 
     def endpoint(self, endpoint: Endpoint) -> Callable[[Request], Any]:
@@ -166,6 +183,7 @@ class Service:
             body: Any = None
             if endpoint.lines and endpoint.method == "POST":
                 body = await read_body(request, MOST_LINES)
+                self.limits.count("" if access is None else access.id, _count_lines(body) - 1)
             elif decoder is not None:
                 body = decoder.decode(await read_body(request))
             key = request.headers.get("idempotency-key") if endpoint.keyed else None
@@ -191,14 +209,22 @@ async def read_body(request: Request, most: int = MOST_BYTES) -> bytes:
     """The body, up to a limit."""
     parts, size = [], 0
     try:
-        async for part in request.stream():
-            size += len(part)
-            if size > most:
-                raise Stop(413, f"the body must have at most {most:,} bytes", limit=most)
-            parts.append(part)
+        async with asyncio.timeout(BODY_SECONDS):
+            async for part in request.stream():
+                size += len(part)
+                if size > most:
+                    raise Stop(413, f"the body must have at most {most:,} bytes", limit=most)
+                parts.append(part)
     except ClientDisconnect:
         raise Stop(400, "the body ended before its end") from None  # nobody hears it, but nothing failed
+    except TimeoutError:
+        raise Stop(408, f"the body must come within {BODY_SECONDS:g} seconds") from None
     return b"".join(parts)
+
+
+def _count_lines(body: bytes) -> int:
+    """How many requests a body of lines has at most: blank lines are none, but nobody sends them."""
+    return body.count(b"\n") + 1
 
 
 def _number(request: Request, name: str, default: int, least: int, most: int) -> int:
