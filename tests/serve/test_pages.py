@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from importlib import resources, util
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 import makewhole as mw
+from ledger.server import Server
 from makewhole.ledger import Ledger
 from makewhole.serve.capitals import TIMES
 from serve.served import BOOK, Served, api, run, served, wait_for
@@ -198,6 +200,35 @@ def test_the_desk_slides_over_capitals(
         len(TIMES) + 1
     )
     expect(plain.page.get_by_role("slider")).to_be_hidden()
+
+
+def test_a_page_of_one_server_shows_what_another_has_stored(
+    postgres: Server, browser: Browser, tmp_path: Path
+) -> None:
+    """Two servers on one PostgreSQL: a page that is open at the second, and its listeners, hear of it."""
+    where, key = postgres.new_database(), tmp_path / "books.key"
+    (tmp_path / "other").mkdir()
+    with served(tmp_path, where, "--rate", "0", key=key) as one:
+        other = Served(tmp_path / "other", where, "--rate", "0", key=key)
+        try:
+            watched = Watched(browser, other)
+            watched.page.goto(f"/books/{BOOK}")
+            expect(watched.page.locator("#settlements")).to_contain_text("Nothing is settled yet")
+            with other.client() as client, client.stream("GET", "/live") as stream:
+                heads = (json.loads(line[6:])["head"] for line in stream.iter_lines() if line[:5] == "data:")
+                first = next(heads)
+                with one.client("the desk") as desk, one.client("the airport") as airport:
+                    assert desk.post(api("forecasts"), json={"id": "UA 1", "mu": 0.3}).status_code == 200
+                    assert airport.post(api("outcomes"), json={"id": "UA 1", "outcome": 1}).status_code == 200
+                assert next(heads) > first
+            expect(watched.page.locator("#settlements")).to_contain_text("UA 1", timeout=20_000)
+            expect(watched.page.locator("[data-chart=money] canvas")).to_be_visible()
+            watched.context.close()
+            assert watched.faults == []
+            assert other.end() == 0
+            assert other.says() == ""
+        finally:
+            other.end(signal.SIGKILL)
 
 
 def test_every_promise_leads_to_its_proof_and_to_its_tests(window: Callable[..., Watched]) -> None:
