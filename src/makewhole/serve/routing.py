@@ -30,3 +30,21 @@ class BookRoute(Route):
             if isinstance(value, str):
                 parameters[name] = value.replace(_SLASH, "/")
         return match, child
+
+
+def api_path(scope: Scope) -> tuple[str, dict[str, str]]:
+    """What the API calls a path, such as /api/books/{book}/quotes, and what stands in the place of names.
+
+    It need not be one that the API has. What is not of this form is returned as it is.
+    """
+    path: str = scope["path"]
+    if not path.startswith("/api/"):
+        return path, {}
+    raw: bytes = scope.get("raw_path") or b""
+    sent = raw.decode("ascii", errors="replace") if b"%2" in raw else ""
+    parts = [unquote(part) for part in sent.split("/")] if sent else path.split("/")
+    if len(parts) == 5 and parts[2] == "books" and parts[3]:
+        return f"/api/books/{{book}}/{parts[4]}", {"book": parts[3]}
+    if len(parts) == 6 and parts[2] == "books" and parts[3] and parts[4] == "receipts" and parts[5]:
+        return "/api/books/{book}/receipts/{seq}", {"book": parts[3], "seq": parts[5]}
+    return path, {}
