@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
@@ -120,7 +121,7 @@ class History:
         kind, at = event.kind, event.at / 1e6
         if kind in ("reported", "rekeyed"):
             return
-        body, id_ = event.data(), str(event.about)
+        body, id_ = msgspec.json.decode(event.body), str(event.about)
         if kind == "forecast":
             c = body["published"][1]
             self._say(id_, event.seq, body)
