@@ -121,6 +121,7 @@ def slowly(book: Book) -> tuple[float, float, float]:
     return fair, peak, cheap / wanted
 
 
+@pytest.mark.slow
 def test_more_capital_is_cheaper_and_less_is_refused_or_dearer(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "books.db") as ledger:
         book = ledger.create("b", capital=CAPITAL, max_stake=CAP, unit="cent")
