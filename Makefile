@@ -15,7 +15,7 @@ export PYTHONHASHSEED := 0
 # scikit-learn runs its array-API check on our estimator only where SciPy has this.
 export SCIPY_ARRAY_API := 1
 
-.PHONY: demo serve-demo quick test test-faults test-3.13 test-lowest check fuzz mutants bench bench-flights bench-mcgrad figures clean
+.PHONY: demo serve-demo quick test test-faults test-3.13 test-lowest check fuzz mutants bench bench-flights bench-mcgrad figures screenshots clean
 
 demo: $(VENV)/.demo
 	$(BIN)/makewhole study flights --out out
@@ -78,6 +78,10 @@ bench-mcgrad:
 figures: $(VENV)/.dev
 	$(BIN)/python docs/build_studies.py
 	$(BIN)/python docs/build_guide.py
+
+# The pictures of the server in the documents, from a demonstration that runs; needs a Chromium.
+screenshots: $(VENV)/.dev
+	$(BIN)/python tools/screenshots.py
 
 clean:
 	rm -rf $(VENV) $(VENV)-* out .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -2,8 +2,10 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -99,3 +101,18 @@ def test_a_demonstration_without_flights_ends_and_says_what_is_missing(tmp_path:
         assert not list(tmp_path.glob("makewhole-*"))
     finally:
         demo.end(signal.SIGKILL)
+
+
+def test_the_pictures_of_the_documents_are_taken(tmp_path: Path) -> None:
+    """Each has what its page shows: it is as wide as the one in the documents, and not blank."""
+    if shutil.which("chromium") is None and shutil.which("chromium-browser") is None:
+        pytest.skip("no Chromium: install one with `apt install chromium`")
+    root = Path(__file__).parent.parent.parent
+    words = [sys.executable, str(root / "tools" / "screenshots.py"), "--out", str(tmp_path)]
+    subprocess.run(words, check=True, timeout=300)
+    taken = sorted(path.name for path in tmp_path.glob("*.png"))
+    assert taken == sorted(path.name for path in (root / "docs" / "figures").glob("serve_*.png"))
+    for name in taken:
+        new, old = ((folder / name).read_bytes() for folder in (tmp_path, root / "docs" / "figures"))
+        assert new[16:20] == old[16:20]  # the width of a PNG
+        assert len(new) > 10_000

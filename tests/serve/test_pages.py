@@ -1,7 +1,9 @@
 """The pages in a real browser: what a passenger does; every screen, light and dark, and the keyboard."""
 
 import json
+import re
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from importlib import resources, util
 from pathlib import Path
@@ -10,7 +12,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from serve.served import BOOK, Served, api, run, wait_for
+import makewhole as mw
+from ledger.server import Server
+from makewhole.ledger import Ledger
+from makewhole.serve.capitals import TIMES
+from serve.served import BOOK, Served, api, run, served, wait_for
 from serve.test_api import Clients, Publish, ended, stake
 
 pytestmark = pytest.mark.slow
@@ -159,6 +165,87 @@ def test_the_page_shows_what_changes(
     expect(page.locator("#settlements")).to_contain_text(id_, timeout=20_000)
 
 
+def test_the_desk_slides_over_capitals(
+    server: Served, clients: Clients, publish: Publish, window: Callable[..., Watched]
+) -> None:
+    id_ = publish(mu=0.5)
+    stake(clients["customer"], id_, 20_000)
+    clients["oracle"].post(api("outcomes"), json={"id": id_, "outcome": 1})
+    seq = ended(clients, id_)["seq"]
+    desk = clients["publisher"]
+    trial = wait_for(
+        lambda: (told := desk.get(f"/books/{BOOK}/capitals.json").json())["seq"] >= seq and told, "the trial"
+    )
+    assert len(trial["points"]) == len(TIMES)
+    assert trial["problem"] == ""
+    own = trial["points"][TIMES.index(1.0)]
+    assert own["capital"] == trial["capital"]
+    assert own["taken"] == 1.0
+    wide = window()
+    wide.sign_in(server.texts["the desk"])
+    page = wide.page
+    page.goto(f"/books/{BOOK}/desk")
+    slider = page.get_by_role("slider", name="Capital")
+    expect(slider).to_have_attribute("aria-valuetext", re.compile("now"))
+    expect(page.locator("[data-try-chart] canvas")).to_have_count(2)
+    slider.press("Home")
+    first = trial["points"][0]
+    expect(page.locator(".slide output")).to_have_text(f"{first['capital']:,.0f}".replace(",", "\u202f"))
+    expect(page.locator("[data-point=premium]")).to_have_text(f"{100 * first['premium']:.1f} %")
+    expect(page.get_by_role("region", name="Capitals tried").get_by_role("row")).to_have_count(len(TIMES) + 1)
+    plain = window(java_script_enabled=False)
+    plain.sign_in(server.texts["the desk"])
+    plain.page.goto(f"/books/{BOOK}/desk")
+    expect(plain.page.get_by_role("region", name="Capitals tried").get_by_role("row")).to_have_count(
+        len(TIMES) + 1
+    )
+    expect(plain.page.get_by_role("slider")).to_be_hidden()
+
+
+def test_a_page_of_one_server_shows_what_another_has_stored(
+    postgres: Server, browser: Browser, tmp_path: Path
+) -> None:
+    """Two servers on one PostgreSQL: a page that is open at the second, and its listeners, hear of it."""
+    where, key = postgres.new_database(), tmp_path / "books.key"
+    (tmp_path / "other").mkdir()
+    with served(tmp_path, where, "--rate", "0", key=key) as one:
+        other = Served(tmp_path / "other", where, "--rate", "0", key=key)
+        try:
+            watched = Watched(browser, other)
+            watched.page.goto(f"/books/{BOOK}")
+            expect(watched.page.locator("#settlements")).to_contain_text("Nothing is settled yet")
+            with other.client() as client, client.stream("GET", "/live") as stream:
+                heads = (json.loads(line[6:])["head"] for line in stream.iter_lines() if line[:5] == "data:")
+                first = next(heads)
+                with one.client("the desk") as desk, one.client("the airport") as airport:
+                    assert desk.post(api("forecasts"), json={"id": "UA 1", "mu": 0.3}).status_code == 200
+                    assert airport.post(api("outcomes"), json={"id": "UA 1", "outcome": 1}).status_code == 200
+                assert next(heads) > first
+            expect(watched.page.locator("#settlements")).to_contain_text("UA 1", timeout=20_000)
+            expect(watched.page.locator("[data-chart=money] canvas")).to_be_visible()
+            watched.context.close()
+            assert watched.faults == []
+            assert other.end() == 0
+            assert other.says() == ""
+        finally:
+            other.end(signal.SIGKILL)
+
+
+def test_every_promise_leads_to_its_proof_and_to_its_tests(window: Callable[..., Watched]) -> None:
+    page = window().page
+    page.goto(f"/books/{BOOK}")
+    promises = page.get_by_role("region", name="What is promised").get_by_role("listitem")
+    for number in range(promises.count()):
+        words = promises.nth(number).locator("strong").inner_text()
+        for link, shown in (("Proof", words), ("Tests", "tests/")):
+            promises.nth(number).get_by_role("link", name=f"{link}: {words}").click()
+            place = page.url.split("#")[1]
+            expect(page.locator(f"[id='{place}']")).to_contain_text(shown)
+            expect(page.locator(f"[id='{place}']")).to_be_in_viewport()
+            page.go_back()
+    assert promises.count() == 4
+
+
 PAGES = {
     "statement": ("", None),
     "open": ("/open", None),
@@ -168,6 +255,7 @@ PAGES = {
     "check": ("/../../check", None),
     "sign in": ("/../../sign-in", None),
     "API": ("/../../docs", None),
+    "proofs": ("/../../proofs", None),
     "not found": ("/about?id=none", None),
 }
 
@@ -262,6 +350,40 @@ def test_without_scripts_everything_works(
     ann.page.get_by_role("button", name="What does it cost?").click()
     ann.page.get_by_role("button", name="Buy for").click()
     expect(ann.page.get_by_role("heading", level=1)).to_have_text("It is yours")
+
+
+def test_a_book_with_groups_shows_which_of_them_loses(browser: Browser, tmp_path: Path) -> None:
+    """One group loses every bet, another is unlucky once, a third has won."""
+    where = str(tmp_path / "books.db")
+    with served(tmp_path, where) as made:
+        with Ledger.open(where) as ledger:
+            apart = mw.Grouped(mw.Barrier(5_000_000, spread=0.02))
+            book = ledger.create(
+                "grouped", capital=90_000_000, max_stake=10_000, unit="cent", correction=apart
+            )
+            for group, count, stake in (("<losing>", 200, 9_000), ("unlucky", 1, 1_000), ("won", 20, -500)):
+                for number in range(count):
+                    id_ = f"{group} {number}"
+                    book.forecast(id_, mu=0.5, groups=[group])
+                    book.stake(id_, by=id_, stake=stake)
+                    book.settle(id_, 1)
+            told = book.inner_statement().groups
+            lost = {name: one.total_loss for name, one in told.items()}
+        one = Watched(browser, made)
+        rows = one.page.get_by_role("region", name="By group").locator("tbody tr")
+
+        def look() -> bool:
+            one.page.goto("/books/grouped")
+            return rows.count() == 3 and "%" in rows.first.inner_text()
+
+        wait_for(look, "the groups")
+        shown = [row.get_by_role("cell").all_inner_texts() for row in rows.all()]
+        assert [row[0] for row in shown] == sorted(lost, key=lambda name: -lost[name])
+        assert [row[-1].split(";")[0] for row in shown] == ["losing", "unlucky", "neither"]
+        assert [row[1] for row in shown] == ["200", "1", "20"]
+        assert shown[0][4] == f"{lost['<losing>']:,.0f}".replace(",", "\u202f")
+        one.context.close()
+        assert one.faults == []
 
 
 def test_one_who_has_signed_in_is_told_when_her_key_was_revoked(

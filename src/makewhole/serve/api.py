@@ -145,12 +145,14 @@ class Endpoint(NamedTuple):
     lines: bool = False  # takes and answers lines of JSON
 
 
-def _plain(receipt: Receipt) -> msgspec.Raw:
-    """The receipt as JSON; it is signed here, and not on the ledger's thread."""
-    return msgspec.Raw(receipt.to_json().encode())
+def _plain(receipt: Receipt) -> ReceiptOut:
+    """The receipt as `to_json` states it; it is signed here, and not on the ledger's thread."""
+    (book, seq, at, kind, about, body, hash_), (last, head) = receipt.event, receipt.head
+    chain = (receipt.previous.hex(), hash_.hex(), (last, head.hex()))
+    return ReceiptOut(1, book, seq, at, kind, about, body, *chain, *receipt.signed)
 
 
-async def _write(asked: Asked, verb: str, **more: Any) -> msgspec.Raw:
+async def _write(asked: Asked, verb: str, **more: Any) -> ReceiptOut:
     given = msgspec.structs.asdict(asked.body)
     (receipt,) = await asked.desk.write(asked.book, {"do": verb, "key": asked.key} | given | more)
     return _plain(receipt)
@@ -310,8 +312,7 @@ def own_key(access: Access, key: Any) -> str | None:
 def _line(answer: Any) -> bytes:
     if isinstance(answer, Exception):
         return msgspec.json.encode(problem_of(answer)) + b"\n"
-    receipt: Receipt = answer[0]
-    return receipt.to_json().encode() + b"\n"
+    return msgspec.json.encode(_plain(answer[0])) + b"\n"
 
 
 async def log(asked: Asked) -> AsyncIterator[bytes]:

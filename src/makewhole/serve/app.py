@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -21,7 +20,8 @@ from makewhole.serve.api import ENDPOINTS, Endpoint
 from makewhole.serve.openapi import document
 from makewhole.serve.pages import page_routes
 from makewhole.serve.problems import Problem, Stop, answer, problem_of
-from makewhole.serve.service import TICK, Service
+from makewhole.serve.routing import BookRoute, api_path
+from makewhole.serve.service import Service
 
 _MOST_LISTENERS = 1_000
 # The page takes nothing from elsewhere, and has no code of its own inside.
@@ -50,13 +50,12 @@ def _live(service: Service) -> Callable[[Request], Any]:
                 seen: dict[str, int] = {}
                 yield "retry: 2000\n\n"
                 while not service.stopping.is_set():
-                    for name, head in service.heads.items():
+                    beat = service.beat
+                    for name, (head, text) in list(service.news.items()):
                         if seen.get(name) != head:
                             seen[name] = head
-                            data = msgspec.json.encode({"book": name, "head": head}).decode()
-                            yield f"id: {head}\nevent: changed\ndata: {data}\n\n"
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(service.stopping.wait(), TICK)
+                            yield text
+                    await beat.wait()
             finally:
                 service.listeners -= 1
 
@@ -111,25 +110,56 @@ async def _health(request: Request) -> Response:
 
 
 class _Wrapped:
-    """Adds the headers that every answer has, and counts answers."""
+    """Adds the headers that every answer has, and counts answers.
+
+    The API's requests are answered here. On their way through Starlette's middleware and routes they would
+    take half as long again; they go that way only if there is no such route, or not with this method.
+    """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service = app, service
+        self._routes = {(one.method, one.path): service.endpoint(one) for one in ENDPOINTS}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        path, parameters = api_path(scope)
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        respond = self._routes.get((method, path))
+        if respond is not None:
+            scope["path_params"] = parameters
+            await self._answer(path, respond, Request(scope, receive), send)
+            return
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *_HEADERS]
                 route = scope.get("route")
-                where = (getattr(route, "path", "other"), message["status"])
-                self._service.answers[where] = self._service.answers.get(where, 0) + 1
+                where = getattr(route, "path", "other")
+                message["headers"] = [*message.get("headers", ()), *self._note(where, message["status"])]
             await send(message)
 
         await self._app(scope, receive, sending)
+
+    async def _answer(
+        self, path: str, respond: Callable[[Request], Any], request: Request, send: Send
+    ) -> None:
+        failed: Exception | None = None
+        try:
+            response: Response = await respond(request)
+        except Exception as error:  # noqa: BLE001 - each is a problem; what is ours is raised again, for the log
+            response, failed = await _problem(request, error), error
+        response.raw_headers += self._note(path, response.status_code)
+        await response(request.scope, request.receive, send)
+        if failed is not None and response.status_code == 500:
+            raise failed
+
+    def _note(self, path: str, status: int) -> list[tuple[bytes, bytes]]:
+        """Count an answer; returns the headers that it has in any case."""
+        where = (path, status)
+        self._service.answers[where] = self._service.answers.get(where, 0) + 1
+        # The rest of a body that was too slow may never come: its connection is of no use.
+        return [*_HEADERS, (b"connection", b"close")] if status == 408 else _HEADERS
 
 
 async def _problem(request: Request, error: Exception) -> Response:
@@ -139,7 +169,7 @@ async def _problem(request: Request, error: Exception) -> Response:
         told = answer(Problem(title, error.status_code, detail=detail))
         told.headers.update(error.headers or {})  # a 405 says which methods there are
         return told
-    return answer(problem_of(error))
+    return answer(problem_of(error), error.wait if isinstance(error, Stop) else 1)
 
 
 def _by_method(service: Service, endpoints: list[Endpoint]) -> Callable[[Request], Any]:
@@ -160,7 +190,7 @@ def routes_of(service: Service) -> Iterator[BaseRoute]:
     for endpoint in ENDPOINTS:
         by_path.setdefault(endpoint.path, []).append(endpoint)
     for path, endpoints in by_path.items():
-        yield Route(path, _by_method(service, endpoints), methods=[one.method for one in endpoints])
+        yield BookRoute(path, _by_method(service, endpoints), methods=[one.method for one in endpoints])
     text = msgspec.json.encode(document(mw.__version__))
 
     async def openapi(request: Request) -> Response:

@@ -10,7 +10,9 @@ from collections import deque
 from functools import partial
 from typing import Any
 
+from makewhole.corrections import Barrier, Grouped
 from makewhole.extras import need
+from makewhole.insured.lines import Lines
 from makewhole.insured.refusals import Refusal
 from makewhole.ledger import Book
 from makewhole.serve.service import Service
@@ -23,6 +25,9 @@ _BEFORE, _OPEN = 600, 25
 _SECONDS = 60.0
 _PASSENGERS = 40
 _CAP = 40_000
+# Each airport has a reserve of its own, within the capital; and nobody may take more than her line.
+_CAPITAL, _RESERVE, _LINE = 3_000_000, 900_000, 300_000
+_AIRPORTS = {"EWR": "Newark", "JFK": "JFK", "LGA": "La Guardia"}
 
 
 _NOTE = (
@@ -61,7 +66,11 @@ class Demo:
         self._random = random.Random(0)  # noqa: S311 - simulated passengers, not secrets
         self._late: dict[Any, list[float]] = {}
         service.notes[BOOK] = _NOTE
-        service.ledger.create(BOOK, capital=1_000_000, max_stake=_CAP, unit="cent")
+        apart = Grouped(Barrier(_RESERVE, spread=0.02))
+        lines = Lines(each=_LINE)
+        service.ledger.create(
+            BOOK, capital=_CAPITAL, max_stake=_CAP, unit="cent", correction=apart, lines=lines
+        )
 
     def _chance(self, *keys: Any) -> float:
         """How often flights were late: all, those of its hour, of its place; each leans on the last."""
@@ -86,7 +95,8 @@ class Demo:
         for number, row in enumerate(table.iter_rows(named=True)):
             keys = ("all", ("hour", row["hour"]), ("to", row["destination"], row["hour"] // 6))
             id_ = f"{row['date']} {row['origin']}-{row['destination']} {row['hour']:02d}h no. {number + 1}"
-            await self._do({"do": "forecast", "id": id_, "mu": round(self._chance(*keys), 4)})
+            said = {"mu": round(self._chance(*keys), 4), "groups": [_AIRPORTS[row["origin"]]]}
+            await self._do({"do": "forecast", "id": id_} | said)
             await self._sell(id_, row["late"])
             waiting.append((id_, row["late"], keys))
             if len(waiting) > (_OPEN if number < _BEFORE else open_at_once):

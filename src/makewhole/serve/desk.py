@@ -87,23 +87,23 @@ class Desk:
 
     def _do(self, tasks: list[_Task]) -> list[tuple[asyncio.Future[Any], Any, Exception | None]]:
         done: list[tuple[asyncio.Future[Any], Any, Exception | None]] = []
-        waiting: dict[str, list[tuple[_Task, Waiting]]] = {}
+        waiting: dict[str, list[tuple[asyncio.Future[Any], Waiting]]] = {}
         for name, do, future in tasks:
+            if callable(do):
+                continue
             try:
-                if not callable(do):
-                    asked = Waiting(read_request(do))
-                    waiting.setdefault(name, []).append((_Task(name, do, future), asked))
+                waiting.setdefault(name, []).append((future, Waiting(read_request(do))))
             except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits must hear of it
                 done.append((future, None, error))
         for name, several in waiting.items():
             try:
                 self._book(name).ask([asked for _, asked in several])
             except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits must hear of it
-                done += [(task.future, None, error) for task, asked in several if not asked.done]
-            for task, asked in several:
+                done += [(future, None, error) for future, asked in several if not asked.done]
+            for future, asked in several:
                 if asked.done:
                     refused = asked.error if isinstance(asked.error, Exception) else None
-                    done.append((task.future, asked.receipts, refused))
+                    done.append((future, asked.receipts, refused))
         reads = [task for task in tasks if callable(task.do)]
         if reads:
             try:

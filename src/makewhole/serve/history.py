@@ -6,9 +6,12 @@ Its memory goes with what is open and with the number of customers, not with wha
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec import Struct
 
 from makewhole import bounds
 from makewhole.ledger.events import Event
@@ -20,6 +23,52 @@ _BINS = 10
 _RISK = 0.025
 _STEP = 20_000
 _LATEST = 20
+# So many of the latest settled stakes are kept, to replay them with other capitals.
+MOST_ROWS = 20_000
+
+
+class SettledRow(Struct, frozen=True, array_like=True):
+    """A stake on a forecast that was settled, or with a stake of 0 the forecast itself.
+
+    `on`, `seq` and `known` are the events of the forecast, of this stake, and of the settlement.
+    """
+
+    on: int
+    seq: int
+    known: int
+    mu: float
+    c_hat: float | None
+    outcome: int
+    stake: int
+    by: list[str]
+    groups: list[str]
+
+
+class _Said(Struct):
+    """A version of a forecast."""
+
+    seq: int
+    mu: float
+    c_hat: float | None
+    groups: list[str]
+
+
+class _Staked(Struct):
+    """A stake on a forecast that is open."""
+
+    seq: int
+    on: int
+    by: list[str]
+    stake: int
+    price: int
+
+
+class _Open(Struct):
+    """A forecast that is open: what is published now, its versions, and the stakes on them."""
+
+    published: tuple[float, float]
+    said: dict[int, _Said]
+    stakes: list[_Staked]
 
 
 class Curve:
@@ -50,8 +99,12 @@ class History:
         self.settlements: list[dict[str, Any]] = []  # replaced as a whole: a page may be reading it
         self.capital = self.lost = 0
         self._dearest = 0.0  # the highest price that anybody has paid
-        self._said: dict[str, tuple[float, float]] = {}
-        self._stakes: dict[str, list[tuple[str, int, int]]] = {}
+        self._open: dict[str, _Open] = {}
+        self.forecaster: dict[str, Any] = {}  # as the book began
+        self.prices_of: dict[str, float] = {}  # by group, the latest published c
+        self.settled_at = 0  # the event of the latest settlement
+        self._settled: deque[list[SettledRow]] = deque()  # one list for each id
+        self._rows = 0
         self.taken: dict[str, int] = {}
         self._bins = np.zeros((_BINS, 3))  # rows, sum of μ, sum of outcomes
 
@@ -68,33 +121,46 @@ class History:
         kind, at = event.kind, event.at / 1e6
         if kind in ("reported", "rekeyed"):
             return
-        body, id_ = event.data(), str(event.about)
+        body, id_ = msgspec.json.decode(event.body), str(event.about)
         if kind == "forecast":
-            mu, c = body["published"]
-            self._said[id_] = (mu, c)
+            c = body["published"][1]
+            self._say(id_, event.seq, body)
             self._dearest = max(self._dearest, c)
             self.prices.add(at, c, self._dearest)
         elif kind == "staked":
-            by = body["by"]
-            name = by if isinstance(by, str) else by[-1]
+            by = [body["by"]] if isinstance(body["by"], str) else body["by"]
             self._dearest = max(self._dearest, body["c"])
-            self._stakes.setdefault(id_, []).append((name, body["stake"], body["price"]))
+            self._open[id_].stakes.append(_Staked(event.seq, body["on"], by, body["stake"], body["price"]))
         elif kind in ("settled", "voided"):
             self._end(event, body)
         elif kind in ("deposited", "withdrawn"):
             self.capital = body["capital"]
             self.money.add(at, self.lost, self.capital)
         elif kind == "created":
-            self.capital = int(body["forecaster"]["settings"]["capital"])
+            self.forecaster = body["forecaster"]
+            self.capital = int(self.forecaster["settings"]["capital"])
             self.money.add(at, 0, self.capital)
+
+    def _say(self, id_: str, seq: int, body: dict[str, Any]) -> None:
+        """Note a forecast. A version on which nobody has staked is forgotten when the next one comes."""
+        mu, c = body["published"]
+        open_ = self._open.setdefault(id_, _Open((mu, c), {}, []))
+        open_.published = (mu, c)
+        used = {stake.on for stake in open_.stakes}
+        open_.said = {on: said for on, said in open_.said.items() if on in used}
+        groups = body.get("groups", [])
+        open_.said[seq] = _Said(seq, body["mu"], body.get("c_hat"), groups)
+        self.prices_of |= dict.fromkeys(groups, c)
 
     def _end(self, event: Event, body: dict[str, Any]) -> None:
         id_, outcome = str(event.about), body.get("outcome")
-        mu, c = self._said.pop(id_)
-        stakes = self._stakes.pop(id_, [])
+        open_ = self._open.pop(id_)
+        (mu, c), stakes = open_.published, open_.stakes
         if outcome is not None:
-            for name, stake, price in stakes:
-                self.taken[name] = self.taken.get(name, 0) + due_for(stake, price, outcome) - price
+            for one in stakes:
+                won = due_for(one.stake, one.price, outcome) - one.price
+                self.taken[one.by[-1]] = self.taken.get(one.by[-1], 0) + won
+            self._keep(event.seq, open_, outcome)
             self._bins[min(int(mu * _BINS), _BINS - 1)] += (1.0, mu, outcome)
             self.lost += body["payouts"] - body["premiums"]
             self.money.add(event.at / 1e6, self.lost, self.capital)
@@ -109,6 +175,27 @@ class History:
             "paid": paid,
         }
         self.settlements = [line, *self.settlements[: _LATEST - 1]]
+
+    def _keep(self, known: int, open_: _Open, outcome: int) -> None:
+        """Keep what was settled, and let go of the oldest."""
+        rows = []
+        for said in open_.said.values():
+            rows.append((said, said.seq, 0, list[str]()))
+            rows += [(said, one.seq, one.stake, one.by) for one in open_.stakes if one.on == said.seq]
+        self._settled.append(
+            [
+                SettledRow(said.seq, seq, known, said.mu, said.c_hat, outcome, stake, by, said.groups)
+                for said, seq, stake, by in rows
+            ]
+        )
+        self.settled_at = known
+        self._rows += len(rows)
+        while self._rows > MOST_ROWS:
+            self._rows -= len(self._settled.popleft())
+
+    def settled_rows(self) -> list[SettledRow]:
+        """The latest forecasts that were settled and the stakes on them, by the order of settlement."""
+        return [row for rows in self._settled.copy() for row in rows]
 
     def reliability(self) -> list[dict[str, float]]:
         """Of every bin of forecasts: their mean, how often it happened, and the interval for that (95 %)."""

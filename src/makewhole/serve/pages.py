@@ -6,6 +6,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote
@@ -15,19 +16,24 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
 from makewhole.insured.refusals import Refusal
+from makewhole.insured.statement import Statement
 from makewhole.ledger import Book, Receipt
 from makewhole.ledger.events import Event
 from makewhole.ledger.page import shown_time
 from makewhole.serve.access import Access
 from makewhole.serve.api import ENDPOINTS, STRANGER, look_up
 from makewhole.serve.problems import Stop, problem_of
+from makewhole.serve.proofs import PROOFS
+from makewhole.serve.routing import BookRoute
 from makewhole.serve.service import COOKIE, Service, read_body, same_site
 
 _HERE = Path(__file__).parent
+# So many groups are on the page: those that lost most.
+_MOST_GROUPS = 50
 
 
 def _money(units: float) -> str:
@@ -41,10 +47,12 @@ class Pages:
         self._service = service
         loader = jinja2.FileSystemLoader(_HERE / "templates")
         self._templates = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+        self._groups: dict[str, tuple[int, list[dict[str, Any]]]] = {}  # by book: as of which event, and what
         self._templates.filters |= {
             "time": shown_time,
             "money": _money,
             "percent": lambda p: f"{100 * p:.1f} %",
+            "urlencode": partial(quote, safe=""),  # Jinja's leaves slashes, which a book's name may have
         }
 
     def routes(self) -> Iterator[BaseRoute]:
@@ -59,12 +67,14 @@ class Pages:
             (f"{book}/buy", self._buy, ["POST"]),
             (f"{book}/mine", self._mine, ["GET"]),
             (f"{book}/desk", self._desk, ["GET"]),
+            (f"{book}/capitals.json", self._capitals, ["GET"]),
             ("/check", self._check, ["GET", "POST"]),
             ("/sign-in", self._sign_in, ["GET", "POST"]),
             ("/sign-out", self._sign_out, ["POST"]),
             ("/docs", self._docs, ["GET"]),
+            ("/proofs", self._proofs, ["GET"]),
         ):
-            yield Route(path, self._guarded(function), methods=methods)
+            yield BookRoute(path, self._guarded(function), methods=methods)
         yield Mount("/static", StaticFiles(directory=_HERE / "static"))
 
     def _guarded(self, function: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Any]:
@@ -78,7 +88,10 @@ class Pages:
                 problem = problem_of(error)
                 if problem.status == 500:
                     raise
-                return self._page(request, "problem.html", status=problem.status, problem=problem)
+                page = self._page(request, "problem.html", status=problem.status, problem=problem)
+                if problem.status == 429 and isinstance(error, Stop):
+                    page.headers["retry-after"] = str(error.wait)
+                return page
 
         return respond
 
@@ -110,13 +123,27 @@ class Pages:
         return self._page(request, "home.html", books=names)
 
     async def _statement(self, request: Request) -> Response:
-        def read(book: Book) -> Any:
-            return book.statement(), book.inner_statement()
+        name = request.path_params["book"]
 
-        told, inner = await self._read(request, read)
-        past = self._service.history(request.path_params["book"])
-        note = self._service.notes.get(request.path_params["book"], "")
-        return self._page(request, "statement.html", told=told, inner=inner, past=past, note=note)
+        def read(book: Book) -> Any:
+            inner = book.inner_statement()
+            return book.statement(), inner, self._groups_of(book, inner)
+
+        told, inner, all_groups = await self._read(request, read)
+        past = self._service.history(name)
+        groups = [one | {"c": past.prices_of.get(one["name"])} for one in all_groups[:_MOST_GROUPS]]
+        known = {"told": told, "inner": inner, "past": past, "note": self._service.notes.get(name, "")}
+        more = len(all_groups) - len(groups)
+        return self._page(request, "statement.html", groups=groups, more_groups=more, **known)
+
+    def _groups_of(self, book: Book, inner: Statement) -> list[dict[str, Any]]:
+        """The groups of a book, those that lost most first: made once for every state of the book."""
+        seq = book.head()[0]
+        known = self._groups.get(book.name)
+        if known is None or known[0] != seq:
+            found = [_group(name, one) for name, one in inner.groups.items()]
+            known = self._groups[book.name] = (seq, sorted(found, key=lambda one: -one["lost"]))
+        return known[1]
 
     async def _charts(self, request: Request) -> Response:
         await self._read(request, lambda book: None)  # a 404 where there is no such book
@@ -190,6 +217,9 @@ class Pages:
     async def _docs(self, request: Request) -> Response:
         return self._page(request, "docs.html", endpoints=ENDPOINTS)
 
+    async def _proofs(self, request: Request) -> Response:
+        return self._page(request, "proofs.html", proofs=PROOFS)
+
     # --- for those with a key -----------------------------------------------------------------------------
 
     async def _form(self, request: Request) -> dict[str, str]:
@@ -230,9 +260,17 @@ class Pages:
         past = self._service.history(request.path_params["book"])
         most = sorted(past.taken.items(), key=lambda item: -item[1])[:20]
         found.sort(key=lambda one: one.left)
-        return self._page(
-            request, "desk.html", told=told, inner=inner, found=found[:50], most=most, past=past
-        )
+        self._service.trials.start(past)
+        trial = self._service.trials.latest.get(past.book)
+        known = {"told": told, "inner": inner, "found": found[:50], "most": most, "trial": trial}
+        return self._page(request, "desk.html", **known)
+
+    async def _capitals(self, request: Request) -> Response:
+        self._who(request, "publisher")
+        await self._read(request, lambda book: None)  # a 404 where there is no such book
+        trial = await self._service.trials.of(self._service.history(request.path_params["book"]))
+        headers = {"cache-control": "no-store"}
+        return Response(msgspec.json.encode(trial), headers=headers, media_type="application/json")
 
     async def _sign_in(self, request: Request) -> Response:
         if request.method == "GET":
@@ -251,6 +289,15 @@ class Pages:
         answer = RedirectResponse("/", 303)
         answer.delete_cookie(COOKIE, path="/")
         return answer
+
+
+def _group(name: str | int, told: Statement) -> dict[str, Any]:
+    """A row of the table of groups."""
+    verdict = "losing" if told.alarm else "unlucky" if told.total_loss > 0 else "neither"
+    if told.refuted:
+        verdict += "; the forecasts are refuted"
+    sums = {"rounds": told.rounds, "bets": told.bets, "turnover": told.turnover, "lost": told.total_loss}
+    return {"name": str(name), "verdict": verdict} | sums
 
 
 def _id(request: Request) -> str:

@@ -33,6 +33,7 @@ _TITLES = {
     403: "this key is not for that",
     404: "not found",
     405: "not this method",
+    408: "too slow",
     409: "refused",
     413: "too large",
     422: "not valid",
@@ -55,16 +56,24 @@ class Problem(msgspec.Struct, omit_defaults=True):
 class Stop(Exception):  # noqa: N818 - it ends a request, as it should
     """Answer with a problem."""
 
-    def __init__(self, status: int, detail: str = "", kind: str = "about:blank", limit: Any = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        detail: str = "",
+        kind: str = "about:blank",
+        limit: Any = None,
+        wait: int = 1,
+    ) -> None:
         super().__init__(detail)
         self.problem = Problem(_TITLES[status], status, kind, detail, limit)
+        self.wait = wait  # for how many seconds, after a 429
 
 
-def answer(problem: Problem) -> Response:
+def answer(problem: Problem, wait: int = 1) -> Response:
     """The problem as a response."""
     headers = {"www-authenticate": "Bearer"} if problem.status == 401 else {}
     if problem.status in (429, 503):
-        headers["retry-after"] = "1"
+        headers["retry-after"] = str(wait)
     body = msgspec.json.encode(problem)
     return Response(body, problem.status, headers, media_type="application/problem+json")
 

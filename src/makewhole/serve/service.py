@@ -5,39 +5,51 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from makewhole.ledger import Ledger, LedgerUnavailable
 from makewhole.ledger.store import Store
 from makewhole.serve.access import Access, Keys
 from makewhole.serve.api import Asked, Endpoint, own_key
+from makewhole.serve.capitals import Trials
 from makewhole.serve.desk import Desk
 from makewhole.serve.history import History
 from makewhole.serve.problems import Stop
 
 COOKIE = "makewhole_key"
 MOST_BYTES, MOST_LINES = 65_536, 1_048_576
+# A body must be here within so many seconds after its headers: else anybody could hold many requests open.
+BODY_SECONDS = 10.0
+_JSON_HEADERS = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
 # Live updates go out this often, however much happens in between.
 TICK = 0.5
 
 
 class Limits:
-    """So many requests a second for each key, or without one for each address, and as many again at once."""
+    """So many requests a second for each key, or without one for each address, and as many again at once.
+
+    A request of many lines is let through as any other, and counts as so many: whoever sent it waits longer.
+    """
 
     def __init__(self, rate: float) -> None:
         self._rate, self._left = rate, dict[str, tuple[float, float]]()
 
     def allow(self, who: str) -> bool:
         """Whether somebody may ask now."""
+        return not self._rate or self.wait(who) == 0.0
+
+    def wait(self, who: str) -> float:
+        """Let somebody ask; or return for how many seconds she has to wait until she may."""
         if not self._rate:
-            return True
+            return 0.0
         now = time.monotonic()
         if len(self._left) > 100_000:
             self._left.clear()
@@ -46,7 +58,13 @@ class Limits:
         left = min(most, left + (now - last) * self._rate)
         allowed = left >= 1.0
         self._left[who] = (left - allowed, now)  # what is refused costs nothing: else nobody got through
-        return allowed
+        return 0.0 if allowed else (1.0 - left) / self._rate
+
+    def count(self, who: str, more: int) -> None:
+        """Count requests that came together with one that was allowed."""
+        if self._rate and more > 0:
+            left, last = self._left.get(who, (max(self._rate, 1.0), time.monotonic()))
+            self._left[who] = (left - more, last)
 
 
 class Service:
@@ -58,11 +76,12 @@ class Service:
         self.ledger, self.desk = ledger, Desk(ledger)
         self._past, self._histories = past or ledger.store, dict[str, History]()
         self.keys, self.limits = Keys(ledger.store), Limits(rate)
-        self.settles = settles
+        self.settles, self.trials = settles, Trials()
         self.answers: dict[tuple[str, int], int] = {}
         self.listeners = 0
         self.stopping, self.started = asyncio.Event(), False
         self.heads: dict[str, int] = {}
+        self.beat, self.news = asyncio.Event(), dict[str, tuple[int, str]]()
         self.failures, self._told = 0, ""
         self.notes: dict[str, str] = {}  # what a book's page says first
 
@@ -72,13 +91,14 @@ class Service:
         self.keys.refresh()
         self.desk.start()
         self.stopping = asyncio.Event()
-        tick = asyncio.create_task(self._tick())
+        tasks = [asyncio.create_task(self._tick()), asyncio.create_task(self._tell())]
         self.started = True
         try:
             yield
         finally:
             self.stopping.set()
-            await tick
+            await asyncio.gather(*tasks)
+            await self.trials.stop()
             self.desk.stop()
 
     async def _tick(self) -> None:
@@ -98,6 +118,22 @@ class Service:
                     self._failed(f"book {name!r}", error)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.stopping.wait(), wait)
+
+    async def _tell(self) -> None:
+        """Twice a second: wake all who listen. What they are told is made once for all of them."""
+        while not self.stopping.is_set():
+            for name, head in self.heads.items():
+                if self.news.get(name, (0, ""))[0] != head:
+                    data = msgspec.json.encode({"book": name, "head": head}).decode()
+                    self.news[name] = (head, f"id: {head}\nevent: changed\ndata: {data}\n\n")
+            self._wake()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.stopping.wait(), TICK)
+        self._wake()
+
+    def _wake(self) -> None:
+        beat, self.beat = self.beat, asyncio.Event()
+        beat.set()
 
     def _failed(self, what: str, error: Exception) -> None:
         """Count what went wrong between requests, and say it once: somebody has to see to it.
@@ -143,8 +179,9 @@ class Service:
         """Who asks; a Stop if that is too often."""
         access = self.access(request)
         client = request.client.host if request.client is not None else ""
-        if not self.limits.allow(client if access is None else access.id):
-            raise Stop(429, "too many requests")
+        seconds = self.limits.wait(client if access is None else access.id)
+        if seconds:
+            raise Stop(429, "too many requests", wait=math.ceil(seconds))
         return access
 
     def endpoint(self, endpoint: Endpoint) -> Callable[[Request], Any]:
@@ -164,6 +201,7 @@ class Service:
             body: Any = None
             if endpoint.lines and endpoint.method == "POST":
                 body = await read_body(request, MOST_LINES)
+                self.limits.count("" if access is None else access.id, _count_lines(body) - 1)
             elif decoder is not None:
                 body = decoder.decode(await read_body(request))
             key = request.headers.get("idempotency-key") if endpoint.keyed else None
@@ -171,12 +209,21 @@ class Service:
             query = {name: _number(request, name, *rest) for name, *rest in endpoint.query}
             book = request.path_params.get("book", "")
             asked = Asked(self.desk, access, book, body, key, dict(request.path_params), query)
-            answer, headers = await endpoint.handler(asked), {"cache-control": "no-store"}
+            answer = await endpoint.handler(asked)
             if endpoint.lines:
+                headers = {"cache-control": "no-store"}
                 return StreamingResponse(answer, headers=headers, media_type="application/x-ndjson")
-            return Response(encode(answer), headers=headers, media_type="application/json")
+            return _Json(encode(answer))
 
         return respond
+
+
+class _Json(Response):
+    """JSON, with its headers made at once: Starlette's own way takes as long as making the JSON."""
+
+    def __init__(self, body: bytes) -> None:
+        self.status_code, self.body, self.background = 200, body, None
+        self.raw_headers = [(b"content-length", b"%d" % len(body)), *_JSON_HEADERS]
 
 
 def same_site(request: Request) -> bool:
@@ -187,16 +234,26 @@ def same_site(request: Request) -> bool:
 
 async def read_body(request: Request, most: int = MOST_BYTES) -> bytes:
     """The body, up to a limit."""
-    parts, size = [], 0
+    parts, size, more = list[bytes](), 0, True
     try:
-        async for part in request.stream():
-            size += len(part)
-            if size > most:
-                raise Stop(413, f"the body must have at most {most:,} bytes", limit=most)
-            parts.append(part)
-    except ClientDisconnect:
-        raise Stop(400, "the body ended before its end") from None  # nobody hears it, but nothing failed
+        async with asyncio.timeout(BODY_SECONDS):
+            while more:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":  # nobody hears it, but nothing failed
+                    raise Stop(400, "the body ended before its end")
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                more = message.get("more_body", False)
+                if size > most:
+                    raise Stop(413, f"the body must have at most {most:,} bytes", limit=most)
+    except TimeoutError:
+        raise Stop(408, f"the body must come within {BODY_SECONDS:g} seconds") from None
     return b"".join(parts)
+
+
+def _count_lines(body: bytes) -> int:
+    """How many requests a body of lines has at most: blank lines are none, but nobody sends them."""
+    return body.count(b"\n") + 1
 
 
 def _number(request: Request, name: str, default: int, least: int, most: int) -> int:

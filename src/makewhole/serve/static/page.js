@@ -61,8 +61,7 @@ async function drawAll() {
   places.forEach((place) => draw(place, charts));
 }
 
-async function refresh() {
-  const parts = [...document.querySelectorAll("[data-live]")];
+async function renew(parts) {
   if (parts.length > 0) {
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
     if (answer.ok) {
@@ -73,8 +72,87 @@ async function refresh() {
       });
     }
   }
+}
+
+async function refresh() {
+  await renew([...document.querySelectorAll("[data-live]")]);
   await drawAll();
   countDown();
+}
+
+// The slider of the desk: what another capital would have meant.
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const money = (units) => whole.format(units).replaceAll(",", "\u202f");
+const percent = (share) => `${(100 * share).toFixed(1)} %`;
+const tried = { trial: null, at: 0, charts: [] };
+
+function drawTried(place) {
+  const points = tried.trial.points, kind = place.dataset.tryChart;
+  const above = (value) => (value > 0 ? value : null); // there is no logarithm of 0
+  const x = points.map((_, k) => k); // each capital is twice the one before
+  const line = { stroke: css("--blue"), width: 2, points: { show: true, size: 6, fill: css("--blue") } };
+  const dashed = { stroke: css("--red"), width: 2, dash: [6, 4], points: { show: false } };
+  const short = new Intl.NumberFormat("en", { notation: "compact" });
+  const named = (u, ticks) => ticks.map((k) => (points[k] ? short.format(points[k].capital) : ""));
+  const both = axes({ values: named, incrs: [1, 2, 3, 4, 6], space: 44 });
+  let data, series, y;
+  if (kind === "premium") {
+    [data, series, y] = [[x, points.map((p) => 100 * p.premium)], [{}, line], { range: (u, low, high) => [Math.min(0, low), Math.max(high * 1.1, 1)] }];
+  } else {
+    [data, series, y] = [[x, points.map((p) => above(p.worst)), points.map((p) => p.certified)], [{}, line, dashed], { distr: 3 }];
+    both[1].values = (u, ticks) => ticks.map((tick) => (tick === null ? "" : short.format(tick)));
+  }
+  const mark = (u) => {
+    const at = u.valToPos(x[tried.at], "x", true), pen = u.ctx;
+    pen.save();
+    pen.strokeStyle = css("--ink");
+    pen.lineWidth = 2;
+    pen.setLineDash([]);
+    pen.beginPath();
+    pen.moveTo(at, u.bbox.top);
+    pen.lineTo(at, u.bbox.top + u.bbox.height);
+    pen.stroke();
+    pen.restore();
+  };
+  place.textContent = "";
+  return new uPlot({ width: Math.max(place.clientWidth, 120), height: 220, legend: { show: false }, cursor: { show: false },
+    axes: both, scales: { x: { time: false }, y }, series, hooks: { draw: [mark] } }, data, place);
+}
+
+function drawAllTried() {
+  if (!tried.trial) return;
+  tried.charts.splice(0).forEach((chart) => chart.destroy());
+  document.querySelectorAll("[data-try-chart]").forEach((place) => tried.charts.push(drawTried(place)));
+}
+
+function showTried() {
+  const point = tried.trial.points[tried.at], own = point.capital === tried.trial.capital;
+  const said = money(point.capital) + (own ? " (now)" : "");
+  document.querySelector(".slide output").textContent = said;
+  document.getElementById("capital").setAttribute("aria-valuetext", said);
+  const shown = { premium: percent(point.premium), served: percent(point.served), worst: money(point.worst),
+    certified: point.certified === null ? "no bound" : money(point.certified) };
+  Object.entries(shown).forEach(([name, text]) => { document.querySelector(`[data-point=${name}]`).textContent = text; });
+  tried.charts.forEach((chart) => chart.redraw(false)); // the curves stay, the mark moves
+}
+
+async function tryCapitals() {
+  const place = document.getElementById("try");
+  if (!place) return;
+  const answer = await fetch(place.dataset.try);
+  if (!answer.ok) return;
+  const trial = await answer.json();
+  await renew([document.getElementById("tried")]);
+  if (trial.points.length === 0) return;
+  tried.trial = trial;
+  tried.at = Math.max(trial.points.findIndex((point) => point.capital === trial.capital), 0);
+  const slider = document.getElementById("capital");
+  slider.max = trial.points.length - 1;
+  slider.value = tried.at;
+  slider.addEventListener("input", () => { tried.at = Number(slider.value); showTried(); });
+  place.querySelector(".slide").hidden = false;
+  drawAllTried();
+  showTried();
 }
 
 function countDown() {
@@ -88,6 +166,7 @@ function countDown() {
 
 document.addEventListener("DOMContentLoaded", () => {
   drawAll();
+  tryCapitals();
   countDown();
   setInterval(countDown, 1000);
   const book = document.body.dataset.book;
@@ -101,5 +180,5 @@ document.addEventListener("DOMContentLoaded", () => {
   });
   window.addEventListener("pagehide", () => source.close());
   let size;
-  window.addEventListener("resize", () => { clearTimeout(size); size = setTimeout(drawAll, 200); });
+  window.addEventListener("resize", () => { clearTimeout(size); size = setTimeout(() => { drawAll(); drawAllTried(); }, 200); });
 });
