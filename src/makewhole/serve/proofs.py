@@ -40,8 +40,8 @@ PROOFS = (
         "Theorem H. After every settlement, what was lost in whole units is at most the capital of"
         " that time.",
         "The loss on a stake in whole units is its payout less its price, at most the unrounded"
-        " loss plus |b|·ε; in all at most the unrounded total loss R plus ½, as Σ|b|·ε < ½. R ≤ D:"
-        " stakes and settlements keep R + (what open bets can lose) ≤ D as in Theorem D, a deposit"
+        " loss plus |b|·ε; in all at most the unrounded total loss Σℓ plus ½, as Σ|b|·ε < ½. Σℓ ≤ D:"
+        " stakes and settlements keep Σℓ + (what open bets can lose) ≤ D as in Theorem D, a deposit"
         " raises D, and a withdrawal is refused unless it stays so. So the whole loss is a whole"
         " number ≤ D + ½, that is ≤ D. ∎",
         "docs/theory.md, “The ledger: whole units, to the cent”",

@@ -31,7 +31,7 @@ def _counted(results: Results, key: str, text: str, where: str, note: str = "") 
 
 def _exact(results: Results, key: str, text: str, where: str, note: str = "") -> Claim:
     """A claim that two numbers are equal."""
-    return row(text, where, _most(results, key) < _CLOSE, f"off by {_most(results, key):.2g} at most{note}")
+    return row(text, where, _most(results, key) < _CLOSE, f"off by up to {_most(results, key):.2g}{note}")
 
 
 def what_a_forecast_cannot_promise(results: Results) -> list[Claim]:
