@@ -95,15 +95,6 @@ class Account(NamedTuple):
         """What she has taken; below 0 if she has lost."""
         return self.total + self.low
 
-    def left(self, amount: float, rest: float, risk: float, *, keep_gains: bool) -> Account:
-        """After a forecast that paid her so much (and the `rest`), on which so much was at risk."""
-        total, low, at_risk, count = self
-        total, low = add_exactly(*add_exactly(total, low, amount), rest)
-        if total < 0.0 and not keep_gains:
-            total = low = 0.0
-        at_risk = max(0.0, at_risk - risk) if count > 1 else 0.0  # no rounding may be left over
-        return _new(Account, (total, low, at_risk, count - 1))
-
 
 class Position(NamedTuple):
     """The bets of a name on one open forecast: sums per line, as in `OpenForecast`, and what they can take.
@@ -253,9 +244,12 @@ class LineBook:
     def _close(self, get: Get, patch: Patch, id_: Id, name: Name, amount: float, rest: float) -> None:
         """Close the position of a name on a forecast that has paid it so much (and the `rest`)."""
         key, place = ("line", name), ("position", id_, name)
-        account: Account = get(key)
-        position: Position = get(place)
-        patch[key] = account.left(amount, rest, position.at_risk, keep_gains=self.keep_gains)
+        total, low, at_risk, count = get(key)
+        total, low = add_exactly(*add_exactly(total, low, amount), rest)
+        if total < 0.0 and not self.keep_gains:
+            total = low = 0.0
+        at_risk = max(0.0, at_risk - get(place).at_risk) if count > 1 else 0.0  # no rounding may be left over
+        patch[key] = _new(Account, (total, low, at_risk, count - 1))
         patch[place] = None
 
     def customer(self, get: Get, name: Name) -> Customer:
