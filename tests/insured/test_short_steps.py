@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import makewhole as mw
@@ -117,8 +117,8 @@ def both(kind: str) -> list[mw.InsuredForecaster]:
     return [short, general]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BOOKS)
-@settings(max_examples=60, deadline=None)
 @given(st.lists(STEPS, min_size=1, max_size=40))
 def test_the_short_steps_are_the_general_ones(kind: str, steps: list[tuple[Any, ...]]) -> None:
     pair = both(kind)
