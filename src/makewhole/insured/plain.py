@@ -13,7 +13,17 @@ from makewhole.forecasters import Said
 from makewhole.insured._kernels import least_price
 from makewhole.insured.book import BLOCK, Id, Line, OpenForecast, Stake, add, room_of
 from makewhole.insured.bookkeeping import FEW, Bookkeeping, Closing
-from makewhole.insured.changes import EXPOSURE, MEMORY, STANDING, TOTALS, Get, Patch, Payments, drafting
+from makewhole.insured.changes import (
+    EXPOSURE,
+    MEMORY,
+    STANDING,
+    TOTALS,
+    Get,
+    Lesson,
+    Patch,
+    Payments,
+    drafting,
+)
 from makewhole.insured.evidence import bet
 from makewhole.insured.lines import NEW, check_price, read_levels
 from makewhole.insured.memories import warm
@@ -124,13 +134,14 @@ class PlainBookkeeping(Bookkeeping):
         self, get: Get, patch: Patch, open_: OpenForecast, outcome: Any, stake: Any, by: Any
     ) -> Closing:
         """Settle a forecast."""
-        y = arguments.outcome(outcome, None, graded=self.graded)
+        y = outcome
+        if type(y) is not int or not 0 <= y <= 1:
+            y = arguments.outcome(outcome, None, graded=self.graded)
         stakes: Any = open_.stakes if open_.bets <= BLOCK else self.stakes_on(get, open_)
-        final = open_
+        forecast, _, x, said, lines, _, (net,), (gross,), _, _, _, _, _, extra, _ = open_
         if stake is not None:
-            final = self._last(get, patch, open_, stake, by)
-            stakes = (*stakes, final.stakes[-1])
-        forecast, _, _, _, lines, _, (net,), (gross,), _, _, _, _, _, extra, _ = final
+            net, gross, extra, placed = self._with_last(get, patch, open_, stake, by)
+            stakes = (*stakes, placed)
         mu, c, origin, proposal, _, _ = lines[0]
         id_: Any = forecast.id
         error, payments = y - mu, Payments()
@@ -171,5 +182,17 @@ class PlainBookkeeping(Bookkeeping):
             patch.update(dict.fromkeys([("stakes", id_, n) for n in range(open_.blocks)]))
         if self.lines is not None:
             self.lines.leave(get if stake is None else drafting(get, patch), patch, id_, stakes, payments)
-        lesson = self._lesson(open_, y, (net,), (gross,)) if self.teaches else None
+        lesson = _new(Lesson, (x, y, said[0], net / self.cap, gross / self.cap)) if self.teaches else None
         return id_, y, payments, loss, gross, ((loss, target, weight, rest),), lesson
+
+    def _with_last(
+        self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any
+    ) -> tuple[float, float, tuple[float, ...], Stake]:
+        """B, A and the surcharges with a last stake, and the stake."""
+        if not self.plain:
+            final = self._last(get, patch, open_, stake, by)
+            return final.nets[0], final.grosses[0], final.surcharges, final.stakes[-1]
+        name = None if by is None else read_levels(by)[-1]
+        amounts = self.accepted(get, open_, stake)  # there is no other limit
+        net, gross = open_.nets[0] + amounts[0], open_.grosses[0] + abs(amounts[0])
+        return net, gross, (), _new(Stake, (amounts, name, (), ()))
