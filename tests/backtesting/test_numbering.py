@@ -2,6 +2,7 @@
 
 import datetime
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import narwhals as nw
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from makewhole.backtesting import numbering
 from makewhole.backtesting.numbering import number_groups
+from makewhole.corrections.names import read_each, read_name
 
 VALUES: Any = {
     "whole": st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1),
@@ -35,15 +37,40 @@ WAYS: Any = {
 }
 
 
+def one_by_one(series: Any, known: dict[Any, float], label: Callable[[Any], Any]) -> list[float]:
+    """The slow, obvious version."""
+    rows = zip(series.to_list(), series.is_null().to_list(), strict=True)
+    return [
+        float("nan") if gap or value != value else known.setdefault(label(value), float(len(known)))
+        for value, gap in rows
+    ]
+
+
+@given(st.lists(st.integers() | st.text(max_size=2) | st.sampled_from([True, 2.5, None, np.int64(3)])))
+def test_names_are_read_all_at_once_as_one_by_one(given_: list[Any]) -> None:
+    def read(way: Any) -> Any:
+        try:
+            return [(type(name), name) for name in way()]
+        except (TypeError, ValueError) as error:
+            return type(error), str(error)
+
+    assert read(lambda: read_each("by", given_)) == read(lambda: [read_name("by", one) for one in given_])
+
+
 def check(native: Any, prefix: str) -> None:
     series = nw.from_native(native, series_only=True)
     fast, slow = {"before": 0.0, "a": 1.0}, {"before": 0.0, "a": 1.0}
     codes = number_groups(series, fast, prefix)
     label = functools.partial(numbering._label, prefix=prefix)
-    expected = numbering._one_by_one(series, slow, label)  # the slow, obvious version
+    expected = one_by_one(series, slow, label)
     assert list(fast.items()) == list(slow.items())
     assert list(map(type, fast)) == list(map(type, slow))
     np.testing.assert_array_equal(codes, expected)
+    alone, names = numbering.number_alone(series, lambda values: list(map(label, values)))
+    apart: dict[Any, float] = {}
+    np.testing.assert_array_equal(alone, one_by_one(series, apart, label))
+    assert names == list(apart)
+    assert list(map(type, names)) == list(map(type, apart))
 
 
 @pytest.mark.slow

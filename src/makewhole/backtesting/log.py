@@ -11,9 +11,9 @@ import numpy as np
 
 from makewhole.arguments import Floats
 from makewhole.backtesting.clock import Clock
-from makewhole.backtesting.numbering import number_groups, number_names, whole_if
+from makewhole.backtesting.numbering import all_whole_if, number_alone, number_groups, number_names
 from makewhole.corrections.certificate import WIDEST
-from makewhole.corrections.names import Name, read_name
+from makewhole.corrections.names import Name, read_each
 from makewhole.jit import call, jit
 
 # The number of rows in a chunk: few enough for its columns to stay in the processor's cache.
@@ -160,7 +160,15 @@ class Log:
         The levels of a row are several columns, in which the same name is the same.
         """
         known: dict[Name, float] = {}
-        codes = [self._number_level(level, known) for level in self._levels]
+        if len(self._levels) == 1:  # most logs: no name can be in two columns
+            (level,) = self._levels
+            numbers, names = number_alone(self.frame[level], self._reader(level))
+            self._bettors = _whole_codes(numbers)[:, np.newaxis]
+            return names
+        codes = [
+            _whole_codes(number_names(self.frame[level], known, self._reader(level)))
+            for level in self._levels
+        ]
         for k, wide in enumerate(codes):
             for narrow in codes[k + 1 :]:
                 both = (wide == narrow) & (wide >= 0)
@@ -173,10 +181,9 @@ class Log:
         self._bettors = np.stack(codes, axis=1)
         return list(known)
 
-    def _number_level(self, level: str, known: dict[Name, float]) -> Any:
+    def _reader(self, level: str) -> Callable[[list[Any]], list[Name]]:
         argument = f"by={self.names[level]!r}"
-        codes = number_names(self.frame[level], known, lambda name: read_name(argument, whole_if(name)))
-        return np.where(np.isnan(codes), -1.0, codes).astype(np.int64)
+        return lambda values: read_each(argument, all_whole_if(values))
 
     def enlarge_chunks(self, rows: int) -> None:
         """Let the next chunks have about so many rows, if that is more than they have and not too many."""
@@ -393,6 +400,11 @@ def _example(series: Any) -> str:
         except ValueError:
             return f"{value!r} at row {row}"
     return str(series.dtype)
+
+
+def _whole_codes(codes: Floats) -> Any:
+    """Return numbers as whole ones, −1 where one is missing."""
+    return np.where(np.isnan(codes), -1.0, codes).astype(np.int64)
 
 
 def _row(place: Any, at: int) -> int:

@@ -11,6 +11,8 @@ import numpy as np
 from makewhole.arguments import Floats
 from makewhole.jit import call, jit
 
+# Makes labels from values.
+Labels = Callable[[list[Any]], list[Any]]
 # Whole numbers that lie this close together are looked up in a table; others are sorted first.
 _WIDEST = 1 << 22
 # Those that NumPy has, too.
@@ -25,17 +27,27 @@ def number_groups(series: Any, known: dict[Any, float], prefix: str) -> Floats:
     `known` has the numbers by label. A label is the value itself if it is text or a whole number and there
     is no prefix, else the prefix and the value as text.
     """
-    return number_names(series, known, functools.partial(_label, prefix=prefix))
+    return number_names(series, known, lambda values: [_label(value, prefix) for value in values])
 
 
-def number_names(series: Any, known: dict[Any, float], label: Callable[[Any], Any]) -> Floats:
+def number_names(series: Any, known: dict[Any, float], label: Labels) -> Floats:
     """Return the number of every row's name, NaN where it is missing; new names are added to `known`.
 
-    `known` has the numbers by label, and `label` makes one from a value; it is called at least once for each.
+    `known` has the numbers by label, and `label` makes labels from values, which are all different.
     """
+    codes, labels = number_alone(series, label)
+    numbers = np.array([known.setdefault(label, float(len(known))) for label in labels])
+    if not np.array_equal(numbers, np.arange(len(labels))):
+        present = ~np.isnan(codes)
+        codes[present] = numbers[codes[present].astype(np.int64)]
+    return codes
+
+
+def number_alone(series: Any, label: Labels) -> tuple[Floats, list[Any]]:
+    """Return the number of every row's name, NaN where it is missing, and the names."""
     found = _as_whole(series)
     if found is None:
-        return _one_by_one(series, known, label)
+        return _one_by_one(series, label)
     values, gaps = found
     low = int(values.min(initial=0))
     if int(values.max(initial=0)) - low >= _WIDEST:
@@ -43,12 +55,7 @@ def number_names(series: Any, known: dict[Any, float], label: Callable[[Any], An
     span = int(values.max(initial=0)) - low + 1
     codes, first = np.empty(len(values)), np.empty(span, np.int64)
     count = call(_compiled(), values, gaps, low, np.full(span, -1), first, codes)
-    labels = [label(value) for value in series[first[:count].tolist()].to_list()]
-    numbers = np.array([known.setdefault(label, float(len(known))) for label in labels])
-    if not np.array_equal(numbers, np.arange(count)):
-        present = ~np.isnan(codes)
-        codes[present] = numbers[codes[present].astype(np.int64)]
-    return codes
+    return codes, label(series[first[:count].tolist()].to_list())
 
 
 def _as_whole(series: Any) -> tuple[Any, Any] | None:
@@ -93,17 +100,24 @@ def whole_if(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def all_whole_if(values: list[Any]) -> list[Any]:
+    """Whole numbers as such; a list without floats is returned as it is."""
+    any_floats = any(issubclass(kind, float) for kind in set(map(type, values)))
+    return list(map(whole_if, values)) if any_floats else values
+
+
 def _label(value: Any, prefix: str) -> Any:
     value = whole_if(value)
     return value if type(value) in (int, str) and not prefix else f"{prefix}{value}"
 
 
-def _one_by_one(series: Any, known: dict[Any, float], label: Callable[[Any], Any]) -> Floats:
-    codes = np.full(len(series), np.nan)
-    for row, (value, gap) in enumerate(zip(series.to_list(), series.is_null().to_list(), strict=True)):
-        if not gap and value == value:  # not NaN
-            codes[row] = known.setdefault(label(value), float(len(known)))
-    return codes
+def _one_by_one(series: Any, label: Labels) -> tuple[Floats, list[Any]]:
+    codes, known = np.full(len(series), np.nan), dict[Any, float]()
+    values, gaps = series.to_list(), series.is_null().to_list()
+    rows = [row for row, value in enumerate(values) if not gaps[row] and value == value]  # not NaN
+    for row, name in zip(rows, label([values[row] for row in rows]), strict=True):
+        codes[row] = known.setdefault(name, float(len(known)))
+    return codes, list(known)
 
 
 def number(values: Any, gaps: Any, low: int, table: Any, first: Any, codes: Any) -> int:

@@ -117,7 +117,11 @@ def gradient_observe(
     """λ ← λ + (rate/√t)·w·(x − λ'), kept in its range; λ' is the λ with which the forecast was made."""
     values[1] += 1.0
     lam = values[0] + values[2] / math.sqrt(values[1]) * weight * (target - proposal[0])
-    values[0] = min(max(lam, values[3]), values[4])
+    if lam < values[3]:
+        lam = values[3]
+    elif lam > values[4]:
+        lam = values[4]
+    values[0] = lam
 
 
 def add_exactly(total: float, low: float, x: float) -> tuple[float, float]:

@@ -24,6 +24,13 @@ def read_name(argument: str, given: Any) -> Name:
     return str(given) if isinstance(given, str) else int(given)
 
 
+def read_each(argument: str, given: list[Any]) -> list[Name]:
+    """Return every value as `read_name` does; nearly always they are names as they are."""
+    kinds = set(map(type, given))
+    whole = kinds == {int} and min(given) >= -_LARGEST and max(given) <= _LARGEST
+    return given if whole or kinds == {str} else [read_name(argument, one) for one in given]
+
+
 def read_names(argument: str, given: Any) -> tuple[Name, ...]:
     """Return one name or several as a tuple without repeats; for None, an empty one.
 

@@ -168,8 +168,8 @@ def charged_for(amounts: Sequence[float]) -> Charged:
 def won_on_classes(mus: Sequence[float], amounts: Sequence[float], median: float, y: int) -> float:
     """What a stake less its median wins at fair odds, if class y happens: b_y − Σ b_k·μ_k."""
     fair = 0.0
-    for b, mu in zip(amounts, mus, strict=True):
-        fair += (b - median) * mu
+    for k, b in enumerate(amounts):
+        fair += (b - median) * mus[k]
     return amounts[y] - median - fair
 
 
@@ -197,7 +197,7 @@ def exposures(
 def room_of(lines: tuple[Line, ...], one_sided: bool, max_stake: float) -> tuple[float, ...]:
     """The most that each line can lose, staked in full on the worse side."""
     if len(lines) == 1:
-        mu, c = lines[0].mu, lines[0].c
+        mu, c, _, _, _, _ = lines[0]
         return ((1.0 - mu) * max_stake,) if one_sided else (max(0.0, 1.0 - mu - c, mu - c) * max_stake,)
     if one_sided:
         return tuple((1.0 - line.mu) * max_stake for line in lines)
@@ -280,6 +280,11 @@ def add_sizes(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, 
     if len(one) == 1:
         return (one[0] + abs(other[0]),)
     return tuple(map(operator.add, one, map(abs, other)))
+
+
+def sizes(numbers: tuple[float, ...]) -> tuple[float, ...]:
+    """Number by number."""
+    return (abs(numbers[0]),) if len(numbers) == 1 else tuple(map(abs, numbers))
 
 
 def subtract(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...]:

@@ -53,7 +53,6 @@ from makewhole.insured.changes import (
     Payments,
     drafting,
     keys_of,
-    paid_by_name,
 )
 from makewhole.insured.evidence import bet
 from makewhole.insured.lines import LineBook, Lines, check_price, read_levels
@@ -65,6 +64,9 @@ from makewhole.insured.totals import Standing, Totals, exact_sum
 
 # The sum of fewer stakes than this is off by less than a billionth of it.
 FEW = 1_000_000
+
+_EVERYONE = (STANDING,)
+_new = tuple.__new__
 
 # The fields of a `Settlement` after its first two, as they stand there: to make one takes as long as to pay.
 Closing = tuple[Any, int, Payments, float, float, tuple[Any, ...], Lesson | None]
@@ -136,8 +138,9 @@ class Bookkeeping:
         self.serial = 0  # the number of the last change that was computed
         self.dead = 0  # how many keys may have gone since the state was last swept
         several = self.classes is not None or self.grouped or self.composed
-        limited = self.capped or self.capital is not None or self.lines is not None
-        self.plain = not several and not limited
+        limited = self.capital is not None or self.lines is not None
+        self.short = not several and not self.capped  # see `PlainBookkeeping`
+        self.plain = self.short and not limited
 
     def begin(self) -> dict[Key, Any]:
         """The state of an empty book."""
@@ -194,11 +197,11 @@ class Bookkeeping:
         lines = self.quote(get, patch, said, groups)
         forecast = published(lines, id_, self.classes, self.one_sided, self.one_price)
         room, zero = None, self.zero
-        patch[STANDING] = tuple.__new__(Standing, (count + 1, at_risk, following, serial))
+        patch[STANDING] = _new(Standing, (count + 1, at_risk, following, serial))
         if self.counts_room:
             room = self.room(lines)
             patch[EXPOSURE] = get(EXPOSURE).entered(room, count + 1)
-        entry: OpenForecast = tuple.__new__(
+        entry: OpenForecast = _new(
             OpenForecast,
             (forecast, serial, x, said[0], lines, groups, zero, zero, 0, room, None, 0.0, (), (), (0.0, 0.0)),
         )
@@ -249,7 +252,7 @@ class Bookkeeping:
             origin -= mu - publish(mu_hat, refined, proposal.lam, self.publishing, 0.0)[0]
         if c < 0 and self.count > 1 and not self.one_price:  # else the same stake on all classes would win
             c = 0.0
-        return tuple.__new__(Line, (mu, c, origin, proposal, width, inner))
+        return _new(Line, (mu, c, origin, proposal, width, inner))
 
     def _refinement(self, get: Get, patch: Patch, rule: BookCorrection, key: Key) -> Proposal:
         """What the correction that a reserve is over proposes."""
@@ -303,7 +306,7 @@ class Bookkeeping:
         if price is not None:
             check_price(open_, amounts, own, price, self.one_sided)
         name = levels[-1] if levels else None
-        placed = tuple.__new__(Stake, (amounts, name, levels if self.lines else (), surcharges))
+        placed = _new(Stake, (amounts, name, levels if self.lines else (), surcharges))
         if self.max_exposure is not None:
             self._check_exposure(get, open_, amounts, self.max_exposure)
         after = open_.with_stake(placed, capped=self.capped, one_price=self.one_price)
@@ -331,6 +334,13 @@ class Bookkeeping:
             find_limit(refused, lambda size: self.place(get, {}, open_, math.copysign(size, b), by, None))
         return refused
 
+    def _last(self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any) -> OpenForecast:
+        """The forecast with a last stake, placed as it is settled."""
+        try:
+            return self.place(get, patch, open_, stake, by, None)
+        except StakeRefused as refused:
+            raise self._with_limit(refused, get, open_, stake, by) from None
+
     def _check_capital(
         self, get: Get, open_: OpenForecast, after: OpenForecast, amounts: tuple[float, ...], capital: float
     ) -> None:
@@ -350,19 +360,19 @@ class Bookkeeping:
             after = self.place(get, patch, open_, stake, by, price)
         except StakeRefused as refused:
             raise self._with_limit(refused, get, open_, stake, by) from None
-        more_risk = after.at_risk - open_.at_risk
+        forecast, _, _, _, _, groups, _, _, bets, _, _, risk, stakes, _, _ = open_
+        more_risk = after.at_risk - risk
         serial = self.serial = self.serial + 1
-        for key in keys_of("standing", open_.groups):
+        for key in keys_of("standing", groups) if groups else _EVERYONE:
             count, at_risk, following, _ = get(key)
-            patch[key] = tuple.__new__(Standing, (count, at_risk + more_risk, following, serial))
+            patch[key] = _new(Standing, (count, at_risk + more_risk, following, serial))
         if self.capped:
-            for key in keys_of("exposure", open_.groups):
+            for key in keys_of("exposure", groups):
                 patch[key] = get(key).restaked(open_, after)
-        id_, place = open_.forecast.id, open_.bets
-        patch["open", id_] = after
-        if len(open_.stakes) == BLOCK:
-            patch["stakes", id_, open_.blocks] = open_.stakes
-        return place
+        patch["open", forecast.id] = after
+        if len(stakes) == BLOCK:
+            patch["stakes", forecast.id, open_.blocks] = stakes
+        return bets
 
     def close(
         self,
@@ -379,10 +389,7 @@ class Bookkeeping:
         stakes = self.stakes_on(get, open_)
         final = open_
         if stake is not None:
-            try:
-                final = self.place(get, patch, open_, stake, by, None)
-            except StakeRefused as refused:
-                raise self._with_limit(refused, get, open_, stake, by) from None
+            final = self._last(get, patch, open_, stake, by)
             stakes.append(final.stakes[-1])
         nets, grosses = final.nets, final.grosses
         payments, results = self._results(final, y, stakes)
@@ -403,7 +410,6 @@ class Bookkeeping:
         self._leave(get, patch, open_, results if self.capped else ())
         if self.lines is not None:
             self.lines.leave(drafting(get, patch), patch, id_, stakes, payments)
-        payments.by = paid_by_name(stakes, payments)
         lesson = self._lesson(open_, y, nets, grosses) if self.teaches else None
         return id_, y, payments, loss, turnover, results, lesson
 
@@ -471,7 +477,7 @@ class Bookkeeping:
     ) -> Lesson:
         cap = self.max_stake
         if self.classes is None:
-            return tuple.__new__(Lesson, (open_.x, y, open_.said[0], nets[0] / cap, grosses[0] / cap))
+            return _new(Lesson, (open_.x, y, open_.said[0], nets[0] / cap, grosses[0] / cap))
         said, net, gross = np.array(open_.said), np.array(nets) / cap, np.array(grosses) / cap
         return Lesson(open_.x, y, said, net, gross)
 

@@ -30,6 +30,7 @@ CONCEDED: Key = ("conceded",)
 TOTALS: Key = ("totals", None)
 EXPOSURE: Key = ("exposure", None)
 STANDING: Key = ("standing", None)
+MEMORY: Key = ("memory", 0, None)  # where there is one correction, and no groups
 
 
 # Reads a key of the state, as it is or as a batch in the making has it.
@@ -119,9 +120,9 @@ class Payments(list[float]):
 def paid_by_name(stakes: Sequence[Stake], payments: Payments) -> Mapping[Id, float]:
     """What everyone who gave a name receives."""
     named: dict[Id, float] = {}
-    for stake, paid in zip(stakes, payments, strict=True):
-        if stake.by is not None:
-            named[stake.by] = named.get(stake.by, 0.0) + paid
+    for place, (_, name, _, _) in enumerate(stakes):
+        if name is not None:
+            named[name] = named.get(name, 0.0) + payments[place]
     return named
 
 

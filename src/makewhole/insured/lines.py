@@ -11,7 +11,7 @@ from makewhole.corrections import Terms
 from makewhole.corrections._kernels import add_exactly
 from makewhole.corrections.names import Name, read_name
 from makewhole.insured._kernels import line_price, own_price, surcharge
-from makewhole.insured.book import Id, OpenForecast, Stake, add, add_sizes, part_of, worst_loss
+from makewhole.insured.book import Id, OpenForecast, Stake, add, add_sizes, part_of, sizes, worst_loss
 from makewhole.insured.changes import Get, Patch
 from makewhole.insured.refusals import PriceRefused, StakeRefused
 from makewhole.insured.totals import exact_sum
@@ -95,14 +95,6 @@ class Account(NamedTuple):
         """What she has taken; below 0 if she has lost."""
         return self.total + self.low
 
-    def left(self, amount: float, rest: float, risk: float, *, keep_gains: bool) -> Account:
-        """After a forecast that paid her so much (and the `rest`), on which so much was at risk."""
-        total, low = add_exactly(*add_exactly(self.total, self.low, amount), rest)
-        if total < 0.0 and not keep_gains:
-            total = low = 0.0
-        at_risk = max(0.0, self.at_risk - risk) if self.open > 1 else 0.0  # no rounding may be left over
-        return Account(total, low, at_risk, self.open - 1)
-
 
 class Position(NamedTuple):
     """The bets of a name on one open forecast: sums per line, as in `OpenForecast`, and what they can take.
@@ -128,7 +120,7 @@ class Customer(NamedTuple):
     left: float
 
 
-_NEW = Account()
+NEW = Account()
 _new = tuple.__new__
 
 
@@ -146,7 +138,7 @@ class LineBook:
             raise ValueError(
                 f"the scale of lines must be at least max_stake, {terms.max_stake:g}; got {lines.scale:g}"
             )
-        self.lines, self.one_sided = lines, terms.one_sided
+        self.lines, self.one_sided, self.keep_gains = lines, terms.one_sided, lines.keep_gains
         self.top = 1.0 if terms.one_sided else 0.5
         # With this much left, a forecast cannot lose more than that at any price.
         self.room = terms.max_stake * terms.lines
@@ -163,13 +155,19 @@ class LineBook:
         """The least c (one-sided: ask) for a customer of these levels."""
         price = 0.0
         for name in levels:
-            total, low, at_risk, _ = get(("line", name)) or _NEW
-            line = self.own_lines.get(name, self.each)
-            scale = self.each_scale if line == self.each else self.scale_of(line)
-            asked = line_price(line - total - low, at_risk, scale, self.room, self.margin, self.top)
+            asked = self.asked(name, get(("line", name)) or NEW)
             if asked > price:
                 price = asked
         return price
+
+    def asked(self, name: Name, account: Account) -> float:
+        """The least c (one-sided: ask) that one of her levels asks."""
+        total, low, at_risk, _ = account
+        line, scale = self.each, self.each_scale
+        if name in self.own_lines:
+            line = self.own_lines[name]
+            scale = self.scale_of(line)
+        return line_price(line - total - low, at_risk, scale, self.room, self.margin, self.top)
 
     def own(self, open_: OpenForecast, price: float) -> list[tuple[float, float]]:
         """μ and c of each line for a customer who is asked this price."""
@@ -192,28 +190,41 @@ class LineBook:
         self, get: Get, patch: Patch, open_: OpenForecast, stake: Stake, *, checked: bool = True
     ) -> None:
         """Count a stake in the lines of its levels; StakeRefused if one of them does not leave so much."""
-        id_ = open_.forecast.id
         amounts, _, levels, surcharges = stake
-        dearer = sum(surcharges) if surcharges else 0.0
         for name in levels:
-            key, place = ("line", name), ("position", id_, name)
-            total, low, at_risk, count = get(key) or _NEW
-            held: Position | None = get(place)
-            if held is None:
-                now, nets, grosses, extra = 0.0, amounts, tuple(map(abs, amounts)), dearer
-                count += 1
-            else:
-                now, extra = held.at_risk, held.surcharge + dearer
-                nets, grosses = add(held.nets, amounts), add_sizes(held.grosses, amounts)
-            then = worst_loss(open_.lines, nets, grosses, extra)
-            after = at_risk + (then - now)
-            line = self.own_lines.get(name, self.each)
-            if checked and then > now and total + low + after > line:
-                left = max(0.0, line - total - low - at_risk)
-                message = f"with this stake {name!r} could take {then - now:g} more; its line leaves {left:g}"
-                raise StakeRefused(message, part_of(amounts, now, then, now + left))
-            patch[key] = _new(Account, (total, low, after, count))
-            patch[place] = _new(Position, (nets, grosses, extra, then))
+            account = get(("line", name)) or NEW
+            self.enter(get, patch, open_, amounts, surcharges, name, account, checked=checked)
+
+    def enter(
+        self,
+        get: Get,
+        patch: Patch,
+        open_: OpenForecast,
+        amounts: tuple[float, ...],
+        surcharges: tuple[float, ...],
+        name: Name,
+        account: Account,
+        *,
+        checked: bool = True,
+    ) -> None:
+        """Count a stake in the line of one of its levels, which has this account."""
+        place = ("position", open_.forecast.id, name)
+        (total, low, at_risk, count), held = account, get(place)
+        if held is None:
+            now, nets, grosses, dearer, count = 0.0, amounts, sizes(amounts), 0.0, count + 1
+        else:
+            nets, grosses, dearer, now = held
+            nets, grosses = add(nets, amounts), add_sizes(grosses, amounts)
+        if surcharges:
+            dearer += sum(surcharges)
+        then = worst_loss(open_.lines, nets, grosses, dearer)
+        after = at_risk + (then - now)
+        if checked and then > now and total + low + after > self.own_lines.get(name, self.each):
+            left = max(0.0, self.lines.line_of(name) - total - low - at_risk)
+            message = f"with this stake {name!r} could take {then - now:g} more; its line leaves {left:g}"
+            raise StakeRefused(message, part_of(amounts, now, then, now + left))
+        patch["line", name] = _new(Account, (total, low, after, count))
+        patch[place] = _new(Position, (nets, grosses, dearer, then))
 
     def leave(
         self, get: Get, patch: Patch, id_: Id, stakes: Sequence[Stake], payments: Sequence[float]
@@ -233,14 +244,17 @@ class LineBook:
     def _close(self, get: Get, patch: Patch, id_: Id, name: Name, amount: float, rest: float) -> None:
         """Close the position of a name on a forecast that has paid it so much (and the `rest`)."""
         key, place = ("line", name), ("position", id_, name)
-        account: Account = get(key)
-        position: Position = get(place)
-        patch[key] = account.left(amount, rest, position.at_risk, keep_gains=self.lines.keep_gains)
+        total, low, at_risk, count = get(key)
+        total, low = add_exactly(*add_exactly(total, low, amount), rest)
+        if total < 0.0 and not self.keep_gains:
+            total = low = 0.0
+        at_risk = max(0.0, at_risk - get(place).at_risk) if count > 1 else 0.0  # no rounding may be left over
+        patch[key] = _new(Account, (total, low, at_risk, count - 1))
         patch[place] = None
 
     def customer(self, get: Get, name: Name) -> Customer:
         """What a name has taken and how much more it may."""
-        account: Account = get(("line", name)) or _NEW
+        account: Account = get(("line", name)) or NEW
         line = self.lines.line_of(name)
         return Customer(account.taken, account.at_risk, line, line - account.taken - account.at_risk)
 
@@ -260,7 +274,9 @@ def read_levels(by: Any) -> tuple[Name, ...]:
     """The names of who bets, the widest level first and herself last, from what the caller gave."""
     if by is None:
         return ()
-    if type(by) is str or not isinstance(by, (tuple, list)):
+    if type(by) is str:
+        return (by,)
+    if not isinstance(by, (tuple, list)):
         return (read_name("by", by),)
     names = tuple(read_name("by", one) for one in by)
     if not 1 <= len(names) <= MOST_LEVELS or len(set(names)) < len(names):

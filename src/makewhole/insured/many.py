@@ -21,6 +21,7 @@ from makewhole.insured.book import Exposure, Id, Line, OpenForecast
 from makewhole.insured.bookkeeping import Bookkeeping
 from makewhole.insured.changes import (
     EXPOSURE,
+    MEMORY,
     STANDING,
     TOTALS,
     Get,
@@ -31,8 +32,6 @@ from makewhole.insured.changes import (
 from makewhole.insured.evidence import bet_many
 from makewhole.insured.refusals import ForecastOpen
 from makewhole.insured.totals import Standing, Totals
-
-_MEMORY: Key = ("memory", 0, None)
 
 
 @contextlib.contextmanager
@@ -155,7 +154,7 @@ def open_many(
     """Publish forecasts for many rows; `said` is what `ask_rows` gave."""
     chosen, keys = _new_ids(get, patch, len(xs), ids)
     if isinstance(said, tuple):
-        memory = get(_MEMORY)
+        memory = get(MEMORY)
         proposal, after = books.one.proposed(memory)
         if after is memory and chosen:  # so every forecast is made with the same λ
             return _open_together(books, drafting(get, patch), patch, xs, said, (chosen, keys), proposal)

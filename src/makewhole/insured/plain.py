@@ -1,4 +1,4 @@
-"""A faster version of the bookkeeping for the simplest book: binary, no groups, no cap on exposure."""
+"""A faster version of the bookkeeping for most books: binary, no groups, no cap on exposure."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ from typing import Any
 
 from makewhole import arguments
 from makewhole.corrections._kernels import publish
-from makewhole.corrections.names import Name
+from makewhole.corrections.names import Name, read_name
 from makewhole.decisions import binary_forecast
 from makewhole.forecasters import Said
-from makewhole.insured.book import BLOCK, Line, OpenForecast, Stake, room_of
-from makewhole.insured.bookkeeping import Bookkeeping, Closing
+from makewhole.insured._kernels import least_price
+from makewhole.insured.book import BLOCK, Id, Line, OpenForecast, Stake, add, room_of
+from makewhole.insured.bookkeeping import FEW, Bookkeeping, Closing
 from makewhole.insured.changes import (
     EXPOSURE,
+    MEMORY,
     STANDING,
     TOTALS,
     Get,
     Lesson,
     Patch,
     Payments,
-    paid_by_name,
+    drafting,
 )
 from makewhole.insured.evidence import bet
-from makewhole.insured.lines import check_price, read_levels
+from makewhole.insured.lines import NEW, check_price, read_levels
 from makewhole.insured.memories import warm
-from makewhole.insured.refusals import ConservationError
+from makewhole.insured.results import check_conserved
 from makewhole.insured.totals import Standing, exact_sum
 
-_MEMORY = ("memory", 0, None)
 _ZERO = (0.0,)
 _NO = (0.0, 0.0)
 _new = tuple.__new__
@@ -37,8 +38,8 @@ _new = tuple.__new__
 class PlainBookkeeping(Bookkeeping):
     """Does what `Bookkeeping` does, with the same bits, at half the cost; without it nothing would change.
 
-    Every function call costs as much as the arithmetic here, so the steps are written out. A test holds the
-    two to the same states.
+    Every function call costs as much as the arithmetic here, so the steps are written out. What is rare, and
+    all that is refused, goes the general way. A test holds the two to the same states and the same words.
     """
 
     def open(
@@ -46,122 +47,152 @@ class PlainBookkeeping(Bookkeeping):
     ) -> OpenForecast:
         """Publish a forecast."""
         count, at_risk, number, _ = get(STANDING)
-        if id_ is not None:
-            return super().open(get, patch, x, said, groups, id_)
-        key = ("open", number)
+        chosen = number if id_ is None else read_name("id", id_)
+        key = ("open", chosen)
         if get(key) is not None:
             return super().open(get, patch, x, said, groups, id_)
         serial = self.serial = self.serial + 1
-        memory = get(_MEMORY)
+        memory = get(MEMORY)
         proposal, after = self.one.proposed(memory)
         if after is not memory:
-            patch[_MEMORY] = after
+            patch[MEMORY] = after
         (mu_hat,), (width,) = said
-        if self.publishes_as_is:
-            mu, c, origin = mu_hat, width + proposal[0], width
-        else:
-            mu, c, origin = publish(mu_hat, width, proposal[0], self.publishing, 0.0)
+        mu, c, origin, least = mu_hat, width + proposal[0], width, 0.0
+        if not self.publishes_as_is:
+            if self.capital is not None:
+                left = self.capital - get(TOTALS).loss - at_risk
+                if left < 2.0 * self.max_stake:  # above that the least price is below 0
+                    least = least_price(left, 1, self.max_stake, self.one_sided)
+            as_is = 0.0 < c < 0.5 and least <= c <= mu <= 1.0 - c  # nothing is clipped
+            if self.one_sided or not as_is:
+                mu, c, origin = publish(mu, width, proposal[0], self.publishing, least)
         lines = (_new(Line, (mu, c, origin, proposal, width, None)),)
         count += 1
         room = None
         if self.counts_room:
             room = room_of(lines, self.one_sided, self.max_stake)
             patch[EXPOSURE] = get(EXPOSURE).entered(room, count)
-        forecast = binary_forecast(mu, c, number, self.one_sided)
+        forecast = binary_forecast(mu, c, chosen, self.one_sided)
         entry: OpenForecast
         entry = patch[key] = _new(
             OpenForecast,
             (forecast, serial, x, said[0], lines, (), _ZERO, _ZERO, 0, room, None, 0.0, (), (), _NO),
         )
-        patch[STANDING] = _new(Standing, (count, at_risk, number + 1, serial))
+        following = number + 1 if id_ is None else number
+        patch[STANDING] = _new(Standing, (count, at_risk, following, serial))
         return entry
 
-    def take(
-        self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any, price: Any = None
-    ) -> int:
-        """Take a stake, if the cap leaves room for it."""
-        name = None if by is None else read_levels(by)[-1]
-        forecast, number, x, said, lines, _, (net,), grosses, bets, room, _, risk, stakes, _, _ = open_
+    def place(
+        self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any, price: Any
+    ) -> OpenForecast:
+        """The forecast with one stake more."""
+        forecast, number, x, said, lines, _, (net,), (gross,), bets, room, _, risk, stakes, extra, _ = open_
+        fits = type(stake) is float and gross + abs(stake) <= (self.room_left if bets else self.max_stake)
+        if not fits or bets >= FEW or (self.one_sided and stake < 0.0):
+            return super().place(get, patch, open_, stake, by, price)
+        mu, c, _, _, _, _ = lines[0]
+        amounts, own, book = (stake,), -math.inf, None
+        name: Name | None = None
+        levels: tuple[Name, ...] = ()
+        dearer: tuple[float, ...] = ()
+        if by is not None:
+            levels, book = read_levels(by), self.lines
+            if len(levels) > 1:
+                return super().place(get, patch, open_, stake, by, price)
+            name = levels[0]
+        if name is None or book is None:
+            levels = ()
+        else:
+            account = get(("line", name)) or NEW
+            own = book.asked(name, account)
+            if own > (mu if self.one_sided else c):
+                dearer = book.surcharges(open_, amounts, own)
+                extra = add(extra, dearer) if extra and dearer else extra or dearer
         if price is not None:
-            check_price(open_, (1.0,), -math.inf, price, self.one_sided)
-        b = stake
-        if not (
-            type(b) is float and b >= 0.0 and grosses[0] + b <= (self.room_left if bets else self.max_stake)
-        ):
-            (b,) = self.accepted(get, open_, stake)
-        line = lines[0]
-        mu, c, net, gross = line[0], line[1], net + b, grosses[0] + abs(b)
-        worst = -net * mu - gross * c
+            check_price(open_, amounts, own, price, self.one_sided)
+        net, gross = net + stake, gross + abs(stake)
+        worst = -net * mu - gross * c - (extra[0] if extra else 0.0)  # `worst_loss`, written out
         if net > 0.0:
             worst += net
-        if worst < 0.0:
+        if not worst > 0.0:
             worst = 0.0
-        id_ = forecast.id
-        placed = _new(Stake, ((b,), name, (), ()))
-        if len(stakes) < BLOCK:
-            last = stakes + (placed,)  # noqa: RUF005 - half the time
-        else:
-            patch["stakes", id_, open_.blocks], last = stakes, (placed,)
-        place, bets = bets, bets + 1
-        patch["open", id_] = _new(
+        if worst > risk and self.capital is not None:
+            left = self.capital - get(TOTALS).loss - (get(STANDING).at_risk - risk)
+            if worst > left:
+                return super().place(get, patch, open_, stake, by, price)
+        if name is not None and book is not None:
+            book.enter(get, patch, open_, amounts, dearer, name, account)
+        placed = _new(Stake, (amounts, name, levels, dearer))
+        last = stakes + (placed,) if len(stakes) < BLOCK else (placed,)  # noqa: RUF005 - half the time
+        nets, grosses, bets = (net,), (gross,), bets + 1
+        return _new(
             OpenForecast,
-            (forecast, number, x, said, lines, (), (net,), (gross,), bets, room, None, worst, last, (), _NO),
+            (forecast, number, x, said, lines, (), nets, grosses, bets, room, None, worst, last, extra, _NO),
         )
-        count, all_risk, following, _ = get(STANDING)
-        self.serial += 1
-        patch[STANDING] = _new(Standing, (count, all_risk + (worst - risk), following, self.serial))
-        return place
 
     def close(
         self, get: Get, patch: Patch, open_: OpenForecast, outcome: Any, stake: Any, by: Any
     ) -> Closing:
         """Settle a forecast."""
-        y = (
-            outcome
-            if type(outcome) is int and 0 <= outcome <= 1
-            else arguments.outcome(outcome, None, graded=self.graded)
-        )
-        forecast, _, x, said, lines, _, (net,), (gross,), bets, _, _, at_risk, stakes, _, _ = open_
+        y = outcome
+        if type(y) is not int or not 0 <= y <= 1:
+            y = arguments.outcome(outcome, None, graded=self.graded)
+        stakes: Any = open_.stakes if open_.bets <= BLOCK else self.stakes_on(get, open_)
+        forecast, _, x, said, lines, _, (net,), (gross,), _, _, _, _, _, extra, _ = open_
+        if stake is not None:
+            net, gross, extra, placed = self._with_last(get, patch, open_, stake, by)
+            stakes = (*stakes, placed)
         mu, c, origin, proposal, _, _ = lines[0]
         id_: Any = forecast.id
-        cap = self.max_stake
-        patch["open", id_] = None
-        if bets > BLOCK:
-            stakes = tuple(self.stakes_on(get, open_))
-            patch.update(dict.fromkeys([("stakes", id_, n) for n in range(open_.blocks)]))
-        if stake is not None:
-            amounts = self.accepted(get, open_, stake)
-            placed = _new(Stake, (amounts, None if by is None else read_levels(by)[-1], (), ()))
-            net, gross, bets, stakes = net + amounts[0], gross + abs(amounts[0]), bets + 1, (*stakes, placed)
-        error, payments, named = y - mu, Payments(), False
-        for (b,), name, _, _ in stakes:
+        error, payments = y - mu, Payments()
+        named: dict[Id, float] = {}
+        for (b,), name, _, dearer in stakes:
             paid = b * error - abs(b) * c
+            paid = 0.0 + (paid - dearer[0] if dearer else paid)  # 0.0: never -0.0
             payments.append(paid)
-            named = named or name is not None
+            if name is not None:
+                named[name] = named.get(name, 0.0) + paid
         if named:
-            payments.by = paid_by_name(stakes, payments)
+            payments.by = named
+        loss, target, weight, rest = 0.0, -origin, 0.0, 0.0
         if gross:  # `balance`, written out
-            expected, target, weight = net * error - gross * c, net / gross * error - origin, gross / cap
-        else:
-            expected, target, weight = 0.0, -origin, 0.0
-        loss, rest = (payments[0], 0.0) if bets == 1 else exact_sum(payments)
-        if loss != expected and not abs(loss - expected) <= 1e-9 * (gross + abs(loss)) + 1e-300:
-            raise ConservationError(f"payments add up to {loss!r}, the loss is {expected!r}")
+            expected, target, weight = net * error - gross * c, net / gross * error - origin, gross / self.cap
+            if extra:  # w·(x − λ) is the loss
+                expected, target = expected - extra[0], target - extra[0] / gross
+            loss, rest = (payments[0], 0.0) if len(payments) == 1 else exact_sum(payments)
+            if loss != expected:
+                check_conserved(loss, expected, gross * (1.0 + abs(c)))
         if weight:
-            patch[_MEMORY] = self.one.learned(get(_MEMORY), proposal, target, weight, loss, rest)
+            patch[MEMORY] = self.one.learned(get(MEMORY), proposal, target, weight, loss, rest)
         totals = get(TOTALS)
-        money = None if self.one_sided else bet(totals.money, mu, c, y)
-        patch[TOTALS] = totals.settled(loss, rest, gross, bets, c < 0, self.loss_range, money)
+        money = None if self.one_sided or totals.money is None else bet(totals.money, mu, c, y)
+        patch[TOTALS] = totals.settled(loss, rest, gross, len(payments), c < 0, self.loss_range, money)
         if self.thaw is not None and (gross < self.hardly or self.thaw.share):
             warm(self.memories, self.thaw, get, patch, (), gross < self.hardly)
-        count, all_risk, following, _ = get(STANDING)
-        count -= 1
-        self.serial += 1
-        all_risk -= at_risk
-        if not count or all_risk < 0.0:  # no rounding may be left over
-            all_risk = 0.0
-        patch[STANDING] = _new(Standing, (count, all_risk, following, self.serial))
+        serial = self.serial = self.serial + 1
+        count, at_risk, following, _ = get(STANDING)
+        count, at_risk = count - 1, at_risk - open_.at_risk
+        if not count or at_risk < 0.0:  # no rounding may be left over
+            at_risk = 0.0
+        patch[STANDING] = _new(Standing, (count, at_risk, following, serial))
         if self.counts_room:
             patch[EXPOSURE] = get(EXPOSURE).left(open_, (), count)
-        lesson = _new(Lesson, (x, y, said[0], net / cap, gross / cap)) if self.teaches else None
+        patch["open", id_] = None
+        if open_.bets > BLOCK:
+            patch.update(dict.fromkeys([("stakes", id_, n) for n in range(open_.blocks)]))
+        if self.lines is not None:
+            self.lines.leave(get if stake is None else drafting(get, patch), patch, id_, stakes, payments)
+        lesson = _new(Lesson, (x, y, said[0], net / self.cap, gross / self.cap)) if self.teaches else None
         return id_, y, payments, loss, gross, ((loss, target, weight, rest),), lesson
+
+    def _with_last(
+        self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any
+    ) -> tuple[float, float, tuple[float, ...], Stake]:
+        """B, A and the surcharges with a last stake, and the stake."""
+        if not self.plain:
+            final = self._last(get, patch, open_, stake, by)
+            return final.nets[0], final.grosses[0], final.surcharges, final.stakes[-1]
+        name = None if by is None else read_levels(by)[-1]
+        amounts = self.accepted(get, open_, stake)  # there is no other limit
+        net, gross = open_.nets[0] + amounts[0], open_.grosses[0] + abs(amounts[0])
+        return net, gross, (), _new(Stake, (amounts, name, (), ()))

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from makewhole.corrections._kernels import balance
 from makewhole.insured.book import OpenForecast, Stake, charged_for, won_on_classes
-from makewhole.insured.changes import LineResult, Payments
+from makewhole.insured.changes import LineResult, Payments, paid_by_name
 from makewhole.insured.refusals import ConservationError
 from makewhole.insured.totals import exact_sum
+
+_new = tuple.__new__
 
 
 def line_results(
@@ -40,6 +42,7 @@ def line_results(
             paid += each[-1]  # not sum(): later Pythons add up differently
         payments.append(paid)
         parts.append(each)
+    payments.by = paid_by_name(stakes, payments)
     results = []
     first = next((k for k, gross in enumerate(grosses) if gross), 0)
     scale = sum(gross * (1.0 + abs(line.c)) for gross, line in zip(grosses, lines, strict=True))
@@ -69,6 +72,7 @@ def _single_result(
     for (b,), _, _, dearer in stakes:
         paid = b * error - abs(b) * c
         payments.append(0.0 + (paid - dearer[0] if dearer else paid))  # 0.0: never -0.0
+    payments.by = paid_by_name(stakes, payments)
     expected, target, weight = balance(mu, c, origin, y, net, gross, max_stake)
     if open_.surcharges and open_.surcharges[0]:
         extra = open_.surcharges[0]
@@ -77,7 +81,7 @@ def _single_result(
             target -= extra / gross
     loss, rest = exact_sum(payments)
     check_conserved(loss, expected, gross * (1.0 + abs(c)))
-    return payments, (tuple.__new__(LineResult, (loss, target, weight, rest)),)
+    return payments, (_new(LineResult, (loss, target, weight, rest)),)
 
 
 def shared_result(
@@ -88,13 +92,12 @@ def shared_result(
     A stake b, less its median, wins b_y − Σ b_k·μ_k and costs c·Σ|b_k|. So all classes together are one bet
     with an outcome between −1 and 1, and the size Σ|b_k|: what `balance` does with B·(y − μ) and A.
     """
-    _, c, origin, *_ = open_.lines[0]
-    mus, (median, gross) = (
-        open_.said,
-        open_.charged,
-    )  # what is published of classes at one price is the base's μ̂
+    _, c, origin, _, _, _ = open_.lines[0]
+    mus, (median, gross) = open_.said, open_.charged  # what is published at one price is the base's μ̂
     if not gross:
-        return Payments([0.0] * len(stakes)), (tuple.__new__(LineResult, (0.0, -origin, 0.0, 0.0)),)
+        payments = Payments([0.0] * len(stakes))
+        payments.by = paid_by_name(stakes, payments)
+        return payments, (_new(LineResult, (0.0, -origin, 0.0, 0.0)),)
     won = won_on_classes(mus, open_.nets, median, y)
     expected = won - gross * c
     if len(stakes) == 1:
@@ -106,7 +109,8 @@ def shared_result(
             payments.append(won_on_classes(mus, amounts, middle, y) - size * c)
         loss, rest = exact_sum(payments)
         check_conserved(loss, expected, gross * (1.0 + abs(c)))
-    return payments, (tuple.__new__(LineResult, (loss, won / gross - origin, gross / cap, rest)),)
+    payments.by = paid_by_name(stakes, payments)
+    return payments, (_new(LineResult, (loss, won / gross - origin, gross / cap, rest)),)
 
 
 def check_conserved(loss: float, expected: float, scale: float) -> None:

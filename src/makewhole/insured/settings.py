@@ -107,7 +107,7 @@ def books_for(terms: Terms, rules: list[BookCorrection], classes: int | None, **
     if len(rules) < (classes or 1):
         return OnePriceBookkeeping(terms, rules, classes=classes, **limits)
     books = Bookkeeping(terms, rules, classes=classes, **limits)
-    return PlainBookkeeping(terms, rules, classes=classes, **limits) if books.plain else books
+    return PlainBookkeeping(terms, rules, classes=classes, **limits) if books.short else books
 
 
 def plain_settings(settings: dict[str, Any]) -> dict[str, Any]:
