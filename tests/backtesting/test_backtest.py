@@ -239,6 +239,8 @@ def test_mean_c_and_negative_c_are_those_of_the_trace() -> None:
     result = mw.backtest(pd.DataFrame(make_log(500)), correction=mw.NaiveBestResponse(), trace=True)
     assert result.trace is not None
     assert result.mean_c == pytest.approx(result.trace["c"].mean())
+    assert result.mean_size_of_c == pytest.approx(np.abs(result.trace["c"]).mean())
+    assert result.mean_size_of_c > abs(result.mean_c)
     assert result.negative_c == (result.trace["c"] < 0).sum() > 0
 
 

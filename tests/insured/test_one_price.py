@@ -455,8 +455,8 @@ class Learner:
 @pytest.mark.parametrize("make", [*CORRECTIONS, None])
 def test_the_short_steps_are_the_general_ones_bit_for_bit(make: Any) -> None:
     short, general = (mw.InsuredForecaster(None, make and make(), max_stake=1.0, classes=3) for _ in range(2))
-    assert short._books.short  # type: ignore[attr-defined]  # of this kind of book only
-    general._books.short = False  # type: ignore[attr-defined]  # idem
+    assert short._books.short
+    general._books.short = False
     assert state(played(short, 60, 3)) == state(played(general, 60, 3))
     for f in (short, general):
         q = f.forecast(mu=[0.5, 0.25, 0.25], id="busy")

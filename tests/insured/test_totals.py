@@ -12,8 +12,8 @@ from makewhole.insured.totals import Standing, Totals, read_totals
 
 
 def test_every_settled_forecast_is_counted_once_and_the_old_totals_stay_as_they_were() -> None:
-    one = Totals().settled(loss=0.5, rest=0.0, turnover=2.0, bets=3, negative=True, loss_range=4.0)
-    two = one.settled(loss=-1.5, rest=0.0, turnover=0.25, bets=1, negative=False, loss_range=4.0)
+    one = Totals().settled(loss=0.5, rest=0.0, turnover=2.0, bets=3, c=-0.25, loss_range=4.0)
+    two = one.settled(loss=-1.5, rest=0.0, turnover=0.25, bets=1, c=0.125, loss_range=4.0)
     assert one[:7] == (1, 0, 3, 1, 0, 2.0, 0.5)
     assert two[:7] == (2, 0, 4, 1, 0, 2.25, -1.0)
     assert two.with_void().with_void()[:7] == (2, 2, 4, 1, 0, 2.25, -1.0)
@@ -23,7 +23,7 @@ def test_every_settled_forecast_is_counted_once_and_the_old_totals_stay_as_they_
 def test_forecasts_without_a_stake_are_idle_until_the_next_with_one() -> None:
     totals = Totals()
     for turnover, idle in [(0.0, 1), (0.0, 2), (1e-300, 0), (0.0, 1), (3.0, 0)]:
-        totals = totals.settled(0.0, 0.0, turnover, int(turnover > 0), negative=False, loss_range=1.0)
+        totals = totals.settled(0.0, 0.0, turnover, int(turnover > 0), c=0.125, loss_range=1.0)
         assert totals.idle == idle
 
 
@@ -34,7 +34,7 @@ def test_the_total_is_the_exact_sum_of_all_losses_but_for_a_rounding() -> None:
     for t in range(1, 20_000):
         loss = float(draw.choice([1e6, -1e6, 0.1, -0.3, 2**-60]))
         rest = float(draw.choice([0.0, 2**-75]))
-        totals = totals.settled(loss, rest, 1.0, 1, negative=False, loss_range=1e6)
+        totals = totals.settled(loss, rest, 1.0, 1, c=0.125, loss_range=1e6)
         exact += Fraction(loss) + Fraction(rest)
         naive += loss + rest
         peak = max(peak, abs(exact), Fraction(10**6))
@@ -46,21 +46,55 @@ def test_the_total_is_the_exact_sum_of_all_losses_but_for_a_rounding() -> None:
 
 
 def test_many_forecasts_without_a_stake_are_the_same_as_one_after_the_other() -> None:
-    one = many = Totals().settled(0.3, 0.0, 1.0, 1, negative=False, loss_range=1.0)
-    for _ in range(50):
-        one = one.settled(0.0, 0.0, 0.0, 0, negative=False, loss_range=1.0)
-    assert many.settled_unstaked(50, 0, None) == one
-    assert Totals().settled_unstaked(3, 2, None) == Totals(rounds=3, negative=2, idle=3, money=None)
+    one = many = Totals().settled(0.3, 0.0, 1.0, 1, c=0.125, loss_range=1.0)
+    widths = np.random.default_rng(0).normal(0, 0.1, 50).tolist()
+    for c in widths:
+        one = one.settled(0.0, 0.0, 0.0, 0, c=c, loss_range=1.0)
+    assert many.settled_unstaked(widths, None) == one
+    three = Totals(rounds=3, negative=2, idle=3, money=None, width=0.75)
+    assert Totals().settled_unstaked([-0.25, 0.25, -0.25], None) == three
+
+
+def test_a_book_says_how_wide_its_forecasts_were_unless_an_earlier_version_has_saved_it() -> None:
+    f = mw.InsuredForecaster(None, mw.Reserve(0.5), max_stake=1, c_range=(0.0, 0.0))
+    assert f.statement().mean_size_of_c is None
+    seen = []
+    for y in (1, 0, 0, 1, 1):
+        q = f.forecast(mu=0.5)
+        seen.append(abs(q.c))
+        f.settle(q, y, stake=1.0)
+    assert min(seen) < max(seen)
+    assert f.statement().mean_size_of_c == pytest.approx(np.mean(seen))
+    assert "mean |c|" in str(f.statement())
+    state = f.to_state()
+    again = mw.InsuredForecaster.from_state(state)
+    assert again.statement().mean_size_of_c == f.statement().mean_size_of_c
+    for key, value in state["items"]:
+        if key[0] == "totals":
+            del value["width"]
+    old = mw.InsuredForecaster.from_state(state)
+    old.settle(old.forecast(mu=0.5), 1, stake=1.0)
+    assert old.statement().mean_size_of_c is None
+
+
+def test_with_classes_it_is_the_mean_over_them() -> None:
+    f = mw.InsuredForecaster(None, mw.Reserve(0.1), max_stake=1, classes=3, mode="sound")
+    widths = []
+    for _ in range(4):
+        q = f.forecast(mu=[0.2, 0.3, 0.5])
+        widths.append(np.mean(q.c))
+        f.settle(q, 2, stake=[-1.0, 0.0, 1.0])
+    assert f.statement().mean_size_of_c == pytest.approx(np.mean(widths))
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_a_loss_beyond_the_range_ends_the_watch_and_one_at_its_end_does_not(sign: float) -> None:
-    at_the_end = Totals().settled(sign * 2.0, 0.0, 1.0, 1, negative=False, loss_range=2.0)
+    at_the_end = Totals().settled(sign * 2.0, 0.0, 1.0, 1, c=0.125, loss_range=2.0)
     assert at_the_end.surprises == 4.0
-    beyond = at_the_end.settled(sign * 2.1, 0.0, 1.0, 1, negative=False, loss_range=2.0)
+    beyond = at_the_end.settled(sign * 2.1, 0.0, 1.0, 1, c=0.125, loss_range=2.0)
     assert beyond.surprises is None
     assert beyond.mean_loss_interval(2.0) is None
-    after = beyond.settled(0.0, 0.0, 1.0, 1, negative=False, loss_range=2.0)
+    after = beyond.settled(0.0, 0.0, 1.0, 1, c=0.125, loss_range=2.0)
     assert after.surprises is None
     assert after.total == pytest.approx(sign * 4.1)
     assert read_totals(after._asdict(), 1.0, 2.0) == after

@@ -79,7 +79,7 @@ class LiveRun:
         self.total, self.low = 0.0, 0.0
         self.fair = 0.0  # what would have been lost at the model's own odds
         self.settled: list[tuple[float, float, int]] = []  # after each settlement: total loss, λ, row
-        self.c_sum, self.negative, self.wanted = 0.0, 0, 0.0
+        self.c_sum, self.width, self.negative, self.wanted = 0.0, 0.0, 0, 0.0
         self.refused, self.refused_stake = 0, 0.0
 
     def _trace_names(self) -> tuple[str, ...]:
@@ -146,6 +146,7 @@ class LiveRun:
         c = _mean(forecast.c)
         self.sums.rounds += 1
         self.c_sum += c
+        self.width += abs(c)
         self.negative += c < 0
         for name in question.groups:
             self.sums.by_group[[0, 3], self.places[name]] += 1.0, c
@@ -213,6 +214,7 @@ class LiveRun:
             premium=self.fair - self.total,
             negative_c=self.negative,
             mean_c=self.c_sum / rounds if rounds else 0.0,
+            mean_size_of_c=self.width / rounds if rounds else 0.0,
             certificate=f.certificate(),
             capital=f.capital,
             refused=self.refused,

@@ -54,11 +54,12 @@ class BacktestResult:
     were left out. `refused` stakes, `refused_stake` in all, were not taken because of `capital` or
     `max_exposure`. `wanted_stake`, with customers, is what they would have staked at c = 0.
 
-    `mean_c` is the mean published c, and `negative_c` the number of forecasts with c < 0. `correction` has
-    learned from the whole log; where each of K classes has its own, `corrections` has all of them. `curve`
-    shows the run at some 2000 points. `trace`, if asked for, has a column each for the published `mu` and
-    `c`, for `lam` and for the `payment` of every row, NaN in rows left out (with classes, `mu[0]`, `mu[1]`, …
-    and so on; with customers also their `stake`). `groups`, if asked for, has a `GroupResult` for each group.
+    `mean_c` is the mean published c, `mean_size_of_c` that of |c|, and `negative_c` the number of forecasts
+    with c < 0. `correction` has learned from the whole log; where each of K classes has its own,
+    `corrections` has all of them. `curve` shows the run at some 2000 points. `trace`, if asked for, has a
+    column each for the published `mu` and `c`, for `lam` and for the `payment` of every row, NaN in rows left
+    out (with classes, `mu[0]`, `mu[1]`, … and so on; with customers also their `stake`). `groups`, if asked
+    for, has a `GroupResult` for each group.
     """
 
     correction: Correction
@@ -75,6 +76,7 @@ class BacktestResult:
     groups: dict[Name, GroupResult] = field(repr=False, default_factory=dict)
     certificate: Certificate | None = None
     backend: str | None = field(repr=False, default=None)
+    mean_size_of_c: float = 0.0
     peak_loss: float = 0.0
     peak_at: int = 0
     peak_time: Any = None
@@ -130,6 +132,7 @@ class BacktestResult:
             ),
             ("mean loss", f"{self.mean_loss:,.6g}"),
             ("mean c", f"{self.mean_c:,.6g} ({self.negative_c:,} below 0)"),
+            ("mean |c|", f"{self.mean_size_of_c:,.6g}"),
             ("premium", f"{self.mean_premium:,.6g} per unit staked"),
             ("refused", f"{self.refused:,} stakes, {self.refused_stake:,.6g} in all" if self.refused else ""),
         ]

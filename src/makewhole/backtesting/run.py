@@ -84,6 +84,7 @@ class Run:
         self.players: list[Any] = [GroupPlayer(corrections)] if self.apart else list(map(Player, corrections))
         # The loss, what rounding cut off from it, the sum of c, how many c < 0, the loss at the model's odds.
         self.totals = np.zeros(5)
+        self.below, self.negative = 0.0, 0.0  # the sum of −c where c < 0, and in how many forecasts so far
         self.traced = trace or bool(names)
         self.out = Out(*(np.empty(CHUNK) for _ in Out._fields))
         self.sums = Sums(log, ("mu", "c", "lam", "payment") if trace else ())
@@ -114,6 +115,9 @@ class Run:
         """Add a chunk to the sums, and keep its trace."""
         sums = self.sums
         sums.rounds += len(gross)
+        if self.totals[3] > self.negative:  # most chunks of most logs have none
+            self.below -= float(np.minimum(out.c, 0.0).sum())
+            self.negative = float(self.totals[3])
         sums.turnover += float(gross.sum())
         for codes in [] if chunk.groups is None or self.apart else chunk.groups.T:
             for row, what in enumerate((np.ones(len(gross)), gross, out.loss, out.c)):
@@ -166,6 +170,7 @@ class Run:
             premium=float(self.totals[4] - self.totals[0]),
             negative_c=int(self.totals[3]),
             mean_c=float(self.totals[2]) / rounds if rounds else 0.0,
+            mean_size_of_c=(float(self.totals[2]) + 2 * self.below) / rounds if rounds else 0.0,
             certificate=certificate,
             wanted_stake=self.wanted_stake,
             backend=backend,

@@ -203,6 +203,7 @@ _FIELDS = (
     "total_loss",
     "mean_loss",
     "mean_c",
+    "mean_size_of_c",
     "negative_c",
     "premium",
     "mean_premium",
@@ -277,7 +278,7 @@ def _print_table(results: dict[str, mw.BacktestResult], cap: float | None) -> No
     )
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("correction")
-    for column in ("total loss", "mean loss", "% of turnover", "mean c", "c < 0"):
+    for column in ("total loss", "mean loss", "% of turnover", "mean c", "mean |c|", "c < 0"):
         table.add_column(column, justify="right")
     for name, r in results.items():
         share = 100 * r.total_loss / r.turnover if r.turnover else 0.0
@@ -287,6 +288,7 @@ def _print_table(results: dict[str, mw.BacktestResult], cap: float | None) -> No
             f"{r.mean_loss:,.4g}",
             f"{share:.3f}",
             f"{r.mean_c:.4f}",
+            f"{r.mean_size_of_c:.4f}",
             f"{below:.1f} %",
         )
         table.add_row(name, *row)

@@ -394,7 +394,9 @@ class Bookkeeping:
         nets, grosses = final.nets, final.grosses
         payments, results = self._results(final, y, stakes)
         (loss, rest), turnover = exact_sum(payments), self.turnover_of(final)
-        negative = open_.lines[0].c < 0  # of classes, all have the same c, or none has one below 0
+        c = open_.lines[0].c  # of classes, all have the same c, or none has one below 0
+        if len(open_.lines) > 1:
+            c = sum([line.c for line in open_.lines]) / len(open_.lines)
         if turnover:
             self._learn(get, patch, open_, results)
         values = values_of(open_.groups)
@@ -404,7 +406,7 @@ class Bookkeeping:
             if self.classes is None and not self.one_sided and totals.money is not None and value == 1.0:
                 money = bet(totals.money, open_.lines[0].mu, open_.lines[0].c, y)
             lost, left, staked = value * loss, value * rest, abs(value) * turnover
-            patch[key] = totals.settled(lost, left, staked, len(stakes), negative, self.loss_range, money)
+            patch[key] = totals.settled(lost, left, staked, len(stakes), c, self.loss_range, money)
         if self.thaw is not None and (turnover < self.hardly or self.thaw.share):
             warm(self.memories, self.thaw, get, patch, open_.groups, turnover < self.hardly)
         self._leave(get, patch, open_, results if self.capped else ())

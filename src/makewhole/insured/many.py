@@ -89,7 +89,6 @@ class Batch:
     proposal: Proposal
     first: int  # the serial number of the first
     one_sided: bool
-    any_negative: bool  # whether some c is below 0
 
     def entry(self, id_: Id) -> OpenForecast:
         """One of them."""
@@ -222,7 +221,7 @@ def _open_together(
         rooms = sizes.tolist()
     mu_hats, widths, mus, cs, origins = [array.tolist() for array in (*said, mu, c, origin)]
     places = dict(zip(ids, range(size), strict=True))
-    facts = (proposal, first, books.one_sided, bool((c < 0).any()))
+    facts = (proposal, first, books.one_sided)
     batch = Batch(places, xs, mu_hats, widths, mus, cs, origins, rooms, *facts)
     patch.update(dict.fromkeys(keys, batch))
     patch[STANDING] = Standing(count + size, at_risk, following, first + size - 1)
@@ -308,14 +307,11 @@ def close_unstaked(
         for (_, id_), batch in zip(keys, batches, strict=True):
             potential -= batch.rooms[batch.places[id_]] if batch.rooms is not None else 0.0
         patch[EXPOSURE] = exposure._replace(potential=(potential if left else 0.0,))
-    negative = 0
-    if any(batch.any_negative for batch in set(batches)):
-        negative = sum([b.cs[b.places[id_]] < 0 for (_, id_), b in zip(keys, batches, strict=True)])
     patch.update(dict.fromkeys(keys))
-    money = None
+    money, (mus, cs) = None, _published(keys, batches)
     if totals.money is not None and not books.one_sided:
-        money = bet_many(totals.money, *_published(keys, batches), list(outcomes))
-    patch[TOTALS] = totals.settled_unstaked(len(keys), negative, money)
+        money = bet_many(totals.money, mus, cs, list(outcomes))
+    patch[TOTALS] = totals.settled_unstaked(cs, money)
     books.serial += 1
     at_risk = standing.at_risk if left else 0.0
     patch[STANDING] = Standing(left, at_risk, standing.next, books.serial)

@@ -146,7 +146,7 @@ class OnePriceBookkeeping(Bookkeeping):
         (_, c, _, proposal, _, _), gross, id_ = open_.lines[0], final.charged[1], open_.forecast.id
         if weight:
             patch[MEMORY] = self.one.learned(get(MEMORY), proposal, target, weight, loss, rest)
-        patch[TOTALS] = get(TOTALS).settled(loss, rest, gross, len(stakes), c < 0, self.loss_range)
+        patch[TOTALS] = get(TOTALS).settled(loss, rest, gross, len(stakes), c, self.loss_range)
         if self.thaw is not None and (gross < self.hardly or self.thaw.share):
             warm(self.memories, self.thaw, get, patch, (), gross < self.hardly)
         serial = self.serial = self.serial + 1

@@ -166,7 +166,7 @@ class PlainBookkeeping(Bookkeeping):
             patch[MEMORY] = self.one.learned(get(MEMORY), proposal, target, weight, loss, rest)
         totals = get(TOTALS)
         money = None if self.one_sided or totals.money is None else bet(totals.money, mu, c, y)
-        patch[TOTALS] = totals.settled(loss, rest, gross, len(payments), c < 0, self.loss_range, money)
+        patch[TOTALS] = totals.settled(loss, rest, gross, len(payments), c, self.loss_range, money)
         if self.thaw is not None and (gross < self.hardly or self.thaw.share):
             warm(self.memories, self.thaw, get, patch, (), gross < self.hardly)
         serial = self.serial = self.serial + 1

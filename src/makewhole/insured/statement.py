@@ -62,9 +62,10 @@ class Statement:
     ever speak as strongly against them is at most `p_value`, however often one looks. It assumes that
     outcomes awaited at the same time do not depend on each other. It is None with classes, and one-sided.
 
-    `negative_c` counts forecasts with c below 0. `conceded` is what a thaw has conceded. `groups` has a
-    statement for every group, where the correction is grouped. They are made when first looked at: look
-    before the forecaster goes on.
+    `negative_c` counts forecasts with c below 0, and `mean_size_of_c` is the mean |c| of those settled: how
+    wide the intervals were (None in a book that an earlier version has saved). `conceded` is what a thaw has
+    conceded. `groups` has a statement for every group, where the correction is grouped. They are made when
+    first looked at: look before the forecaster goes on.
     """
 
     correction: str
@@ -83,6 +84,7 @@ class Statement:
     notes: tuple[str, ...]
     groups: Mapping[str | int, Statement]
     conceded: float = 0.0
+    mean_size_of_c: float | None = None
 
     @property
     def mean_loss(self) -> float:
@@ -126,6 +128,7 @@ class Statement:
             ("total loss", f"{self.total_loss:,.6g}"),
             ("mean loss", f"{self.mean_loss:,.6g}"),
             ("with 95 % in", interval),
+            ("mean |c|", "" if self.mean_size_of_c is None else f"{self.mean_size_of_c:,.4g}"),
             ("open exposure", f"{self.open_exposure:,.6g}"),
             ("conceded", f"{self.conceded:,.6g} in thaws" if self.conceded else ""),
             ("forecasts refuted", "" if self.p_value is None else f"{self._evidence()}"),

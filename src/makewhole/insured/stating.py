@@ -48,4 +48,5 @@ def state_book(
         notes=(*notes, *totals.notes()),
         groups=groups,
         conceded=0.0 if books.thaw is None else state[CONCEDED].total,
+        mean_size_of_c=None if totals.width is None or not totals.rounds else totals.width / totals.rounds,
     )

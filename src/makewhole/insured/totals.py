@@ -51,6 +51,8 @@ class Totals(NamedTuple):
     """Running totals of a book, or of a group's. Every method returns new ones.
 
     `idle` counts the forecasts settled without a stake since the last with one; `negative` those with c < 0.
+    `width` is the sum of |c|, with classes of the mean over them; None in a book that an earlier version has
+    saved, which did not keep it.
     The sum of all losses is `total` + `low`: `low` is what rounding has cut off. `surprises` is what the
     confidence sequence of the mean loss needs: the sum of the squared distances of each loss from the mean of
     those before it. It is None once a loss was beyond its range, as with somebody else's correction. `money`
@@ -67,6 +69,7 @@ class Totals(NamedTuple):
     low: float = 0.0
     surprises: float | None = 0.0
     money: Money | None = START
+    width: float | None = 0.0
 
     def settled(
         self,
@@ -74,7 +77,7 @@ class Totals(NamedTuple):
         rest: float,
         turnover: float,
         bets: int,
-        negative: bool,
+        c: float,
         loss_range: float,
         money: Money | None = None,
     ) -> Totals:
@@ -82,20 +85,27 @@ class Totals(NamedTuple):
 
         `loss_range` is the most that one forecast can lose or win. `money` is the evidence with this outcome.
         """
-        rounds, voided, all_bets, all_negative, idle, turned, total, low, surprises, _ = self
+        rounds, voided, all_bets, negative, idle, turned, total, low, surprises, _, width = self
         if surprises is not None:
             surprise = loss - total / rounds if rounds else loss
             surprises = surprises + surprise * surprise if -loss_range <= loss <= loss_range else None
         total, low = add_exactly(total, low, loss)
         if rest:
             total, low = add_exactly(total, low, rest)
-        idle, bets, negatives = 0 if turnover else idle + 1, all_bets + bets, all_negative + negative
-        fields = (rounds + 1, voided, bets, negatives, idle, turned + turnover, total, low, surprises, money)
+        if c < 0.0:
+            negative += 1
+        if width is not None:
+            width += abs(c)
+        idle, bets, turned = 0 if turnover else idle + 1, all_bets + bets, turned + turnover
+        fields = (rounds + 1, voided, bets, negative, idle, turned, total, low, surprises, money, width)
         return _new(Totals, fields)
 
-    def settled_unstaked(self, count: int, negative: int, money: Money | None) -> Totals:
-        """With so many more settled forecasts that nobody had staked on, with the same bits as one by one."""
-        rounds, surprises = self.rounds, self.surprises
+    def settled_unstaked(self, cs: Sequence[float], money: Money | None) -> Totals:
+        """With settled forecasts that nobody had staked on, with the same bits as one by one."""
+        rounds, surprises, width, count = self.rounds, self.surprises, self.width, len(cs)
+        if width is not None:
+            for c in cs:  # not `sum`, which rounds in its own way
+                width += abs(c)
         before = self.total
         total, low = add_exactly(before, self.low, 0.0) if count else (before, self.low)
         if total and surprises is not None:
@@ -106,10 +116,11 @@ class Totals(NamedTuple):
             rounds=rounds + count,
             total=total,
             low=low,
-            negative=self.negative + negative,
+            negative=self.negative + sum([c < 0.0 for c in cs]),
             idle=self.idle + count,
             surprises=surprises,
             money=money,
+            width=width,
         )
 
     @property
@@ -148,6 +159,7 @@ class Totals(NamedTuple):
 _COUNTS = ("rounds", "voided", "bets", "negative", "idle")
 # Above this a float cannot count; nobody will settle as many forecasts.
 _MOST = 2**53
+_WIDEST = 1e12  # no |c| is larger
 
 
 def read_totals(saved: dict[str, Any], most_staked: float, loss_range: float) -> Totals:
@@ -171,4 +183,7 @@ def read_totals(saved: dict[str, Any], most_staked: float, loss_range: float) ->
         money = tuple(arguments.within("money", one, 0.0, 1e300) for one in money)
         if len(money) != len(START) or money[0] < 1.0:
             raise ValueError(f"money must be {len(START)} numbers, the first at least 1; got {money!r}")
-    return Totals(**numbers, surprises=surprises, money=money)
+    width = saved.get("width")  # files that an earlier version has written lack it
+    if width is not None:
+        width = arguments.within("width", width, 0.0, rounds * _WIDEST)
+    return Totals(**numbers, surprises=surprises, money=money, width=width)

@@ -79,6 +79,8 @@ def snapshot_of(state: State) -> str:
     items = plain["forecaster"]["items"]
     items.sort(key=lambda item: plain_text(item[0]))
     for key, value in items:
+        if key[0] == "totals":
+            value.pop("width", None)  # how wide c was is not about money; earlier versions did not keep it
         if key[0] == "open":
             value["number"] = key[1]  # only their order matters, which is that of their events
     return plain_text(plain)
