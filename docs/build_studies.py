@@ -24,7 +24,7 @@ DOCS = Path(__file__).parent
 INTRO = """\
 # The studies
 
-Every figure and every claim of Zhao & Ermon (2021) that can be tried, on real data. This page is written by
+The figures and claims of Zhao & Ermon (2021), on real data. This page is written by
 `make figures`. Each row links the figure that shows it and the function that judged it, and has its numbers.
 A claim that does not hold is reported as not holding; what the paper does not claim is marked so.
 
@@ -35,7 +35,10 @@ data are the same for all seeds, an interval says nothing about other data, and 
 again on other data. The paper's own alternatives to its Algorithm 3 (swap) are no correction and
 follow-the-leader (naive): its "standard regret" is follow-the-leader, too, by its Lemma 3 and in the authors'
 code. Gradient descent (standard), deterministic swap and reserve are ours, and are judged in rows of their
-own. Words such as "small" have numbers, once, in [`claims.py`](../src/makewhole/studies/claims.py).
+own. Words such as "small" have numbers, once, in [`claims.py`](../src/makewhole/studies/claims.py). Terms
+such as *cap*, *correction*, *target*, *line* and *thaw* are in the [glossary](glossary.md). Not examined:
+that negative c "improve the stability" (Appendix C.1), that more cautious passengers fly is why revenue rises
+(§6.2), and that a poor base learner hurts for a while (§4.1).
 
 To run a study with other settings: `makewhole study --help`. From Python, `studies.run` returns frames:
 

@@ -56,11 +56,12 @@ class SwapRegret(CellCorrection):
     why_no_bound = (
         "the paper's swap bounds the mean loss only, in expectation, against agents who cannot see its draw"
     )
-    # The second has the number of cells at which the bound in the paper's proof is least. The third is what
-    # the paper's authors used: its range is too narrow for the guarantee.
+    # The second has the number of cells at which the bound in the paper's proof would be least, the third the
+    # number that can be proved. The last is what the authors used: too narrow a range for the guarantee.
     variants: ClassVar = {
         "swap": {},
         "swap 1/3": {"power": 1 / 3},
+        "swap 1/2": {"power": 1 / 2},
         "swap ±0.1": {"cells": 40, "low": -0.1, "high": 0.1},
     }
 

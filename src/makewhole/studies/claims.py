@@ -27,7 +27,7 @@ FADING = 0.7  # "exponentially rarer": the share of |c| > 0.1, 0.2, 0.3 decays a
 RARELY = 0.25  # "almost always incorrect": right in fewer than one case in four
 NOTICEABLE = 0.1  # "no noticeable difference": no share of forecasts differs by more than one in ten
 VANISHES = 0.25  # "converges to 0": as fast as T^(-1/4), half the speed at which mere luck evens out
-SHOWN_TO_LAST = 0.1  # a mean loss, in caps, that nobody calls vanishing after ten million rounds
+FREE = 0.01  # "does not lose": less than a hundredth of what is insured
 
 
 class SeedInterval(NamedTuple):
@@ -117,6 +117,14 @@ def all_positive(differences: Mapping[Any, Sequence[float]]) -> Verdict:
         return "holds"
     shared = RISK / len(differences)
     return "fails" if any(interval(d, shared).high < 0 for d in differences.values()) else "undecided"
+
+
+def shares(values: Mapping[Any, Sequence[float]]) -> str:
+    """Several shares of a whole with their intervals, which end at 0 and 1."""
+    cut = {name: interval(v) for name, v in values.items()}
+    return "; ".join(
+        f"{name}: {one._replace(low=max(one.low, 0.0), high=min(one.high, 1.0))}" for name, one in cut.items()
+    )
 
 
 def listed(differences: Mapping[Any, Sequence[float]]) -> str:

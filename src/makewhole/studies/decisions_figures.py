@@ -8,17 +8,17 @@ import numpy as np
 
 from makewhole.plots import COLOURS
 from makewhole.studies.decisions_claims import C_BINS, ORACLE
-from makewhole.studies.drawing import GREY, few, grid, label_ends, styles
+from makewhole.studies.drawing import GREY, few, grid, label_ends, shown, styles
 
 Results = list[dict[str, Any]]
 
 
-def betting_loss(results: Results) -> Any:
+def betting_loss(results: Results, data: str) -> Any:
     """Quantiles 10 … 90 % across tasks (and seeds) of the running mean loss, a panel per correction."""
     names = few(list(results[0]["corrections"]))
     columns = min(3, len(names))
     rows = -(-len(names) // columns)
-    title = "The forecaster's mean loss over twenty tasks: it should go to 0"
+    title = f"The forecaster's mean loss over twenty tasks on {data}: it should go to 0"
     figure, axes = grid(rows, columns, 10, 1.0 + 2.4 * rows, title, sharex=True, sharey=True)
     rounds, style = results[0]["rounds"], styles(names)
     later = rounds >= min(100, rounds[-1] // 10)
@@ -34,7 +34,7 @@ def betting_loss(results: Results) -> Any:
                 ax.plot(rounds[later], edge, color="black", linewidth=0.8, linestyle=":")
         ax.axhline(0, color=GREY, linewidth=0.8)
         ax.set_xscale("log")
-        ax.set_title(name, fontsize=10, color=colour)
+        ax.set_title(shown(name), fontsize=10, color=colour)
     for ax in axes.flat[len(names) :]:
         ax.set_visible(False)
     limit = np.quantile(
@@ -57,7 +57,7 @@ def _quantiles(results: Results, name: str, later: Any) -> Any:
     return np.quantile(curves, [0.1, 0.25, 0.5, 0.75, 0.9], axis=0)
 
 
-def loss_by_group(results: Results, group: str) -> Any:
+def loss_by_group(results: Results, group: str, data: str) -> Any:
     """For every correction two dots: |mean loss| over all bets, and within one group."""
     names = list(results[0]["corrections"])
     over_all = {
@@ -65,7 +65,7 @@ def loss_by_group(results: Results, group: str) -> Any:
     }
     names.sort(key=lambda name: -over_all[name])
     within = {n: np.mean([np.abs(r["corrections"][n]["by_z"]).mean() for r in results]) for n in names}
-    title = f"Balance over all bets says nothing about the bets on one {group}"
+    title = f"Balance over all bets says nothing about those on one {group} ({data})"
     figure, axes = grid(1, 1, 8, 1.6 + 0.3 * len(names), title)
     ax, at, style = axes[0, 0], np.arange(len(names)), styles(names)
     for k, name in enumerate(names):
@@ -74,29 +74,30 @@ def loss_by_group(results: Results, group: str) -> Any:
         ax.plot(over_all[name], k, "o", color=colour)
         ax.plot(within[name], k, "o", markerfacecolor="white", color=colour)
     ax.set_xscale("log")
-    ax.set_yticks(at, ["oracle (luck alone)" if n == ORACLE else n for n in names])
+    ax.set_yticks(at, ["oracle (luck alone)" if n == ORACLE else shown(n) for n in names])
     ax.set_xlabel("|mean loss| / cap, mean over twenty tasks")
     top = len(names) - 1
     label: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8.5, "va": "bottom", "ha": "center"}
-    ax.annotate("over all bets", (over_all[names[top]], top), (0, 6), **label)
+    ax.annotate("over all bets", (over_all[names[top]], top), (0, 6), **label | {"ha": "left"})
     ax.annotate(f"within one {group}", (within[names[top]], top), (0, 6), **label)
     ax.set_ylim(-0.6, top + 0.9)
     return figure
 
 
-def interval_size(results: Results) -> Any:
+def interval_size(results: Results, data: str) -> Any:
     """The share of forecasts with a wider c, on a log scale: exponentially rarer is a straight line."""
     names = few([n for n in results[0]["corrections"] if n != ORACLE])
-    figure, axes = grid(1, 1, 8, 4.4, "How often c is how wide: a straight line is exponentially rarer")
+    title = f"How often c is how wide on {data}: a straight line is exponentially rarer"
+    figure, axes = grid(1, 1, 8.4, 4.4, title)
     ax, style, ends = axes[0, 0], styles(names), {}
     edges = np.linspace(0, 1, len(C_BINS) // 2 + 1)
     middle = np.abs((C_BINS[1:] + C_BINS[:-1]) / 2)
     for name in names:
         counts = np.sum([r["corrections"][name]["c_counts"] for r in results], axis=0)
         wider = np.array([counts[middle > edge].sum() for edge in edges]) / counts.sum()
-        shown = wider > 1e-5
-        ax.plot(edges[shown], wider[shown], **style[name])
-        ends[name] = (edges[shown][-1], wider[shown][-1], style[name]["color"])
+        seen = wider > 1e-5
+        ax.plot(edges[seen], wider[seen], **style[name])
+        ends[name] = (edges[seen][-1], wider[seen][-1], style[name]["color"])
     ax.set_yscale("log")
     ax.set_xlabel("half-width")
     ax.set_ylabel("share of forecasts with a larger |c|")
@@ -107,12 +108,12 @@ def interval_size(results: Results) -> Any:
 
 def forecasted_loss(results: Results) -> Any:
     """Each dot a digit and a task: what the forecast said, and what is true, without and with the bets."""
-    title = "What an action costs: as forecast, and in truth"
+    title = "What an action costs on MNIST, in units of the loss tables: as forecast, and in truth"
     figure, axes = grid(1, 2, 9, 4.6, title, sharex=True, sharey=True)
     dots = results[0]["honesty"]
     panels = (
         ("true", "without bets: the truth is elsewhere"),
-        ("insured", "with the bets: as forecast, plus c"),
+        ("insured", "with the bets: as forecast, plus |b|·c"),
     )
     ends = [f(f(dots["forecasted"]), f(dots["true"])) for f in (min, max)]
     for ax, (column, heading), colour in zip(axes[0], panels, COLOURS, strict=False):

@@ -29,6 +29,12 @@ _OF = {
 }
 _MAIN = ("standard 0.1", "reserve 0.01")  # of several variants the one that is drawn as a whole line
 GREY = "0.55"
+_SHOWN_AS = {"naive": "follow-the-leader"}  # passengers may be naive, too
+
+
+def shown(name: str) -> str:
+    """What a figure calls a correction."""
+    return _SHOWN_AS.get(name, name)
 
 
 def save(figure: Any, folder: Path, name: str) -> list[Path]:
@@ -102,7 +108,9 @@ def label_ends(ax: Any, labels: Mapping[str, tuple[float, Any]], *, fontsize: fl
                 at[k + 1] += lacking / 2
     for y, (_, name, colour) in zip(at, wanted, strict=True):
         text = {"color": colour, "fontsize": fontsize, "va": "center", "ha": "left"}
-        ax.annotate(name, (1.0, y), (4, 0), xycoords="axes fraction", textcoords="offset points", **text)
+        ax.annotate(
+            shown(name), (1.0, y), (4, 0), xycoords="axes fraction", textcoords="offset points", **text
+        )
 
 
 def shades(count: int) -> Sequence[Any]:

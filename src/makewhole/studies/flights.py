@@ -270,22 +270,24 @@ share of cautious passengers, and more where that share is larger: this holds on
 setting that we tried. The seeds draw the passengers and the networks' first weights; the flights are the same
 for all, which is why the claims are judged again on other airlines and another year.
 
-What the correction adds is smaller. With few flights revenue is higher with Algorithm 3 (swap) than without
-it, as the paper says; after a few thousand flights the difference is gone, because the networks have learned.
-More revenue is not more utility: early on c is too low, more people insure and fly, and the airline pays for
-it. That total utility is better, or converges sooner, we do not find. Swap's bets come nearer to balance than
-those of the paper's alternatives on both airlines from New York, while on the paper's own airline no
-correction is as near; reserve and deterministic swap come nearer everywhere.
+The airline does not lose on the insurance in the long run, as the paper says. What the correction adds is
+smaller. With few flights revenue is higher with Algorithm 3 (swap) than without it, as the paper says; by the
+end of the season what is left is under 20 cents a passenger. More revenue is not more utility: total utility
+is higher at every share for some two hundred flights of United's at most, and lower with the authors'
+settings. That it comes to its final value sooner we find in one of five settings. The paper does not speak of
+balance: at the end swap's bets are nearer to it than those of the paper's alternatives on both airlines from
+New York, though in between no correction was nearer, and reserve and deterministic swap are nearer
+everywhere.
 
 Where we differ from the authors' published code: plain gradient steps, as the paper prints, and not Adam
 (4·10⁻⁴); λ in its whole range and not in ±0.1 with 40 cells; stakes in units of the cap; and only those who
 fly are insured, while their code counts the bets of cautious people who stay at home. In one point we follow
 the code and not the paper: r_trip is at least r_alt. `--authors` runs their setting. It changes no verdict
-about insurance; with it, Algorithm 3 lowers total utility, from the first flights to the last.
+about insurance itself; with it, Algorithm 3 lowers total utility, from the first flights to the last.
 
 The paper does not ask who gains. Insured, the cautious outbid others and the ticket's price rises. The
-airline takes more than the whole gain: naive and trustful passengers are worse off at every share, and where
-most passengers are cautious, the cautious are worse off, too.""",
+airline takes more than the whole gain: naive and trustful passengers are worse off at every share, and from a
+share of one half on the cautious are worse off, too.""",
     shown="You have just seen what delay insurance is worth to an airline and to its passengers, flight by "
     "flight on real data, and which of the paper's claims about it hold.",
     next_step="Next, try another share of cautious passengers (makewhole study flights --cautious 0.2), or "

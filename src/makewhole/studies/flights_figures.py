@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from makewhole.plots import COLOURS
 from makewhole.studies.claims import interval
 from makewhole.studies.drawing import GREY, few, grid, label_ends, shades, styles, thousands
 from makewhole.studies.flights_claims import EARLY, UNINSURED, Runs
 
-_WHO = {"airline": COLOURS[0], "cautious": COLOURS[2], "trustful": COLOURS[4], "naive": COLOURS[1]}
+# Not the colours of corrections: these are people (Tol's muted colours).
+_WHO = {"airline": "#332288", "cautious": "#44AA99", "trustful": "#DDCC77", "naive": "#AA4499"}
 
 
 def airline(results: list[dict[str, Any]]) -> Any:
@@ -162,7 +162,7 @@ def airline_welfare(results: list[dict[str, Any]]) -> Any:
             of_all, 1e-12
         )
         ax.plot(np.array(runs.shares) * 100, gain, marker="o", markersize=4, color=_WHO[who])
-        ends[who] = (gain[-1], _WHO[who])
+        ends[f"{who} passenger"] = (gain[-1], _WHO[who])
     ax.axhline(0, color="black", linewidth=0.8)
     ax.annotate(
         "worse off below this line",

@@ -233,8 +233,11 @@ Honest customers leave if the price is above {WOULD_PAY:g} (and the model's own 
 knows better. A correction that charges everybody for what she takes loses the honest customers, and because
 nothing is learned without bets, it never gets them back. Three things mend it. A barrier spends capital
 before it charges customers. With a line of {LINE:g} caps everyone pays for what she herself takes. A thaw
-lowers the price again while nobody bets, within a budget that the certificate counts. No correction at all
-serves everybody, too, but nothing bounds what it loses. The cap is 1, the barrier's capital {CAPITAL:g}.""",
+lowers the price again while nobody bets, within a budget that the certificate counts. A thaw is paid for: of
+the same capital half is the barrier's and half the thaw's, so against somebody who keeps coming the barrier
+alone serves more. Lines do nothing against invented names, and swap recovers little even with both. No
+correction at all serves everybody, but nothing bounds what it loses. The cap is 1, the barrier's capital
+{CAPITAL:g}; the seeds draw who comes.""",
     shown="You have just seen how many honest customers are served, and what is taken by those who know "
     "better, with and without lines and a thaw.",
     next_step="Next, try it on a log of your own: mw.backtest(log, by=..., capital=...).",
