@@ -273,8 +273,8 @@ for all, which is why the claims are judged again on other airlines and another 
 The airline does not lose on the insurance in the long run, as the paper says. What the correction adds is
 smaller. With few flights revenue is higher with Algorithm 3 (swap) than without it, as the paper says; by the
 end of the season what is left is under 20 cents a passenger. More revenue is not more utility: total utility
-is higher at every share for some two hundred flights of United's at most, and lower with the authors'
-settings. That it comes to its final value sooner we find in one of five settings. The paper does not speak of
+is higher at every share in the first 200 to 370 flights at most, and after one hundredth of the season that
+is gone. That it comes to its final value sooner we find in one of five settings. The paper does not speak of
 balance: at the end swap's bets are nearer to it than those of the paper's alternatives on both airlines from
 New York, though in between no correction was nearer, and reserve and deterministic swap are nearer
 everywhere.
@@ -283,7 +283,8 @@ Where we differ from the authors' published code: plain gradient steps, as the p
 (4·10⁻⁴); λ in its whole range and not in ±0.1 with 40 cells; stakes in units of the cap; and only those who
 fly are insured, while their code counts the bets of cautious people who stay at home. In one point we follow
 the code and not the paper: r_trip is at least r_alt. `--authors` runs their setting. It changes no verdict
-about insurance itself; with it, Algorithm 3 lowers total utility, from the first flights to the last.
+about insurance itself; with it, Algorithm 3 lowers total utility, after one hundredth of the season and at
+its end.
 
 The paper does not ask who gains. Insured, the cautious outbid others and the ticket's price rises. The
 airline takes more than the whole gain: naive and trustful passengers are worse off at every share, and from a
