@@ -137,7 +137,8 @@ def served(folder: Path, where: str, *words: Any, key: Path | None = None) -> It
         made.keys({name: role for role, name in ROLES.items()})
         yield made
         assert made.end() == 0
-        assert made.says() == ""
+        said = made.says()
+        assert said == "", said
     finally:
         made.end(signal.SIGKILL)
 
