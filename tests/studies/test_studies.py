@@ -405,7 +405,7 @@ def test_a_study_of_adversaries_writes_its_folder(tmp_path: Path) -> None:
     table = pl.read_parquet(tmp_path / "adversaries" / "results.parquet")
     assert table.columns == ["seed", "correction", "agent", "rounds", "mean_loss"]
     assert table.height == 3 * 5 * 2
-    assert len(outcome.judged) == 6
+    assert len(outcome.judged) == 5
     again = studies.run("adversaries", **options, out=tmp_path / "again")
     assert list(outcome.files) == ["adversaries"]
     for label, paths in outcome.files.items():

@@ -76,7 +76,8 @@ def _metrics(service: Service) -> Callable[[Request], Any]:
         lines += ["# TYPE makewhole_listeners gauge", f"makewhole_listeners {service.listeners}"]
         lines += ["# TYPE makewhole_groups_total counter", f"makewhole_groups_total {service.desk.groups}"]
         read = service.desk.read
-        told = [(name, await read(name, lambda book: book.statement())) for name in service.heads]
+        # A list: while one book is asked, another may come.
+        told = [(name, await read(name, lambda book: book.statement())) for name in list(service.heads)]
         for field in ("capital", "lost", "left", "at_risk", "cash", "open", "events", "compensated"):
             lines.append(f"# TYPE makewhole_book_{field} gauge")
             lines += [
