@@ -47,9 +47,10 @@ def rows() -> list[Row]:
         return []
     table = datasets.load_adult_table().to_pandas()
     y = table["over_50k"].to_numpy().astype(int)
-    X = table.drop(columns=["over_50k", "test"]).apply(
-        lambda c: pd.factorize(c)[0] if c.dtype == object else c
-    )
+    X = table.drop(columns=["over_50k", "test"])
+    for name in X.columns:
+        if not pd.api.types.is_numeric_dtype(X[name]):
+            X[name] = pd.factorize(X[name])[0]
     found = []
     for method in METHODS:
         best, own = float("inf"), float("inf")

@@ -11,6 +11,8 @@ from hypothesis import given
 
 import makewhole as mw
 
+pytestmark = pytest.mark.slow  # together they take seconds
+
 # --- the paper's Lemma 4 ----------------------------------------------------------------------------------
 
 

@@ -14,6 +14,8 @@ from makewhole.insured.bookkeeping import Bookkeeping
 from makewhole.insured.plain import PlainBookkeeping
 from samples import Own, state
 
+pytestmark = pytest.mark.slow  # together they take seconds
+
 
 class General(Bookkeeping):
     """The general steps, where a book would take the short ones."""

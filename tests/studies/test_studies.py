@@ -206,6 +206,7 @@ def test_students_quantiles_are_scipys() -> None:
             assert claims.student(freedom, risk) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_of_many_comparisons_one_below_zero_by_chance_is_not_called_a_failure() -> None:
     draw = np.random.default_rng(0)
     called = 0
