@@ -128,7 +128,7 @@ def test_a_search_finds_what_is_broken(
 
 def test_the_mended_bound_is_not_so_wide_that_nothing_could_break_it() -> None:
     # No correction against targets of 1 has a regret of T: it would break the bound where we play.
-    assert statements_claims.proved(statements_claims.make_swap(20_000).cells, 20_000) < 20_000 / 2
+    assert statements_claims.mended(statements_claims.make_swap(20_000).cells, 20_000) < 20_000 / 2
 
 
 def test_the_study_of_statements_takes_no_corrections() -> None:

@@ -190,8 +190,6 @@ def test_claims_are_judged_by_their_intervals() -> None:
     assert claims.positive([-1.0, -1.1, -0.9])[0] == "fails"
     assert claims.positive([1.0, -1.0, 0.2])[0] == "undecided"
     assert claims.positive([5.0])[0] == "undecided"  # one seed proves nothing
-    assert claims.all_of(["holds", "undecided"]) == "undecided"
-    assert claims.all_of(["holds", "fails", "undecided"]) == "fails"
     measured = claims.interval([1.0, 2.0, 3.0])
     assert measured.mean == 2.0
     assert measured.high == pytest.approx(2 + 4.303 / np.sqrt(3), abs=1e-3)
@@ -306,7 +304,8 @@ def test_exponentially_rarer_is_told_from_merely_rarer(tail: Any, verdict: str) 
         for _ in range(3)
     ]
     small, fading = decisions_claims.c_is_small(results, "MNIST", "mnist")
-    assert claims.all_of([small.verdict, fading.verdict]) == verdict
+    said = {small.verdict, fading.verdict}
+    assert ("holds" if said == {"holds"} else "fails" if "fails" in said else "undecided") == verdict
 
 
 @pytest.mark.slow

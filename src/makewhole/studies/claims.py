@@ -130,10 +130,3 @@ def shares(values: Mapping[Any, Sequence[float]]) -> str:
 def listed(differences: Mapping[Any, Sequence[float]]) -> str:
     """The intervals of several comparisons, in words."""
     return "; ".join(f"{name}: {interval(d)}" for name, d in differences.items())
-
-
-def all_of(verdicts: Sequence[Verdict]) -> Verdict:
-    """The verdict on a claim that consists of several: "fails" if one fails, "holds" if all hold."""
-    if "fails" in verdicts:
-        return "fails"
-    return "undecided" if "undecided" in verdicts else "holds"

@@ -82,7 +82,7 @@ def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 def few(names: Sequence[str], wanted: Sequence[str] = SHOWN) -> list[str]:
     """Which corrections a figure shows: those it is made for; if none of them ran, the first six that did."""
-    return [name for name in wanted if name in names] or list(names)[:MOST_LINES]
+    return [name for name in dict.fromkeys(wanted) if name in names] or list(names)[:MOST_LINES]
 
 
 def label_ends(ax: Any, labels: Mapping[str, tuple[float, Any]], *, fontsize: float = 8.5) -> None:

@@ -32,6 +32,11 @@ class Runs:
         run = self._run[share, correction, seed]
         return run["revenue"] + run["bets"] if column == "airline" else run[column]
 
+    def won(self, share: float, correction: str, seed: int) -> Any:
+        """What the airline has won on the bets, at every moment, per dollar insured in the whole season."""
+        run = self._run[share, correction, seed]
+        return run["bets"] / max(run["turnover"], 1e-12)
+
     def gains(self, column: str, share: float, one: str, other: str, at: int = -1) -> list[float]:
         """How much more of a column there is under one correction than under another, at a moment."""
         return [
@@ -100,12 +105,8 @@ def _holds_when(runs: Runs, column: str) -> str:
 def airline_does_not_lose(results: list[dict[str, Any]]) -> list[Claim]:
     """Whether the airline's loss on the bets is next to nothing in the end, at every share."""
     runs = Runs(results)
-    staked = {(r["share"], r["correction"], r["seed"]): r["turnover"] for r in results}
     lost = {
-        f"{share:.0%}": [
-            float(-runs.path("bets", share, runs.main, s)[-1] / max(staked[share, runs.main, s], 1e-12))
-            for s in runs.seeds
-        ]
+        f"{share:.0%}": [float(-runs.won(share, runs.main, s)[-1]) for s in runs.seeds]
         for share in runs.shares
     }
     little = {share: [FREE - one for one in found] for share, found in lost.items()}

@@ -74,7 +74,7 @@ def airline_extension(results: list[dict[str, Any]]) -> Any:
         axes[0], (("revenue", "ticket revenue"), ("utility", "total utility")), strict=True
     ):
         ends = {}
-        for name in dict.fromkeys(names):
+        for name in names:
             per_seed = np.array(
                 [
                     np.mean(
@@ -114,23 +114,15 @@ def airline_corrections(results: list[dict[str, Any]]) -> Any:
     """What the bets cost the airline, in per cent of what was insured: along the season, and by share."""
     runs = Runs(results)
     names = few(runs.corrections, (runs.main, *few(runs.corrections)))
-    names = list(dict.fromkeys(names))
     figure, axes = grid(
         1, 2, 11.5, 4.4, "How far the bets are from balance: the airline's loss or gain on them", sharey=True
     )
     style = styles(names)
-    staked = {(r["share"], r["correction"], r["seed"]): r["turnover"] for r in results}
     later = runs.rounds >= EARLY * runs.rounds[-1]
-    ends, shares = {}, []
+    ends = {}
     for name in names:
         off = np.array(
-            [
-                [
-                    100 * np.abs(runs.path("bets", share, name, s)) / max(staked[share, name, s], 1e-12)
-                    for s in runs.seeds
-                ]
-                for share in runs.shares
-            ]
+            [[100 * np.abs(runs.won(share, name, s)) for s in runs.seeds] for share in runs.shares]
         ).mean(axis=1)
         mean = np.maximum(off.mean(axis=0), 1e-5)
         axes[0, 0].plot(runs.rounds[later], mean[later], **style[name])
@@ -138,7 +130,6 @@ def airline_corrections(results: list[dict[str, Any]]) -> Any:
             np.array(runs.shares) * 100, np.maximum(off[:, -1], 1e-5), marker="o", markersize=4, **style[name]
         )
         ends[name] = (max(float(off[-1, -1]), 1e-5), style[name]["color"])
-        shares.append(off)
     for ax in axes[0]:
         ax.set_yscale("log")
     axes[0, 0].set_ylabel("|won or lost| in % of the amount insured")
