@@ -36,9 +36,9 @@ again on other data. The paper's own alternatives to its Algorithm 3 (swap) are 
 follow-the-leader (naive): its "standard regret" is follow-the-leader, too, by its Lemma 3 and in the authors'
 code. Gradient descent (standard), deterministic swap and reserve are ours, and are judged in rows of their
 own. Words such as "small" have numbers, once, in [`claims.py`](../src/makewhole/studies/claims.py). Terms
-such as *cap*, *correction*, *target*, *line* and *thaw* are in the [glossary](glossary.md). Not examined:
-that negative c "improve the stability" (Appendix C.1), that more cautious passengers fly is why revenue rises
-(§6.2), and that a poor base learner hurts for a while (§4.1).
+such as *cap*, *correction*, *target*, *line* and *thaw* are in the [glossary](glossary.md). Two remarks of
+the paper have no measure in it and are not examined: that negative c "improves the stability" (Appendix C.1),
+and that a poor base learner could hurt for a while (§4.1).
 
 To run a study with other settings: `makewhole study --help`. From Python, `studies.run` returns frames:
 

@@ -76,7 +76,7 @@ def slow_season(
         ticket = sorted((p[0] for p in people), reverse=True)[settings.seats]
         y = int(events.outcome[t])
         row = {"mu": q.mu, "c": q.c, "price": ticket, "stake": 0.0, "revenue": 0.0, "bets": 0.0}
-        row |= {"cautious": 0.0, "naive": 0.0, "trustful": 0.0}
+        row |= {"cautious": 0.0, "naive": 0.0, "trustful": 0.0, "flying": 0.0}
         for price, kind, r_alt, r_trip, c_delay in people:
             if kind == "cautious" and insured and (settings.authors or price > ticket):
                 f.stake(q, c_delay)
@@ -85,6 +85,7 @@ def slow_season(
                 row[kind] += r_alt
                 continue
             row["revenue"] += ticket
+            row["flying"] += kind == "cautious"
             row[kind] += r_trip - ticket - y * c_delay
         paid = sum(f.settle(q, y))
         if settings.authors:

@@ -154,7 +154,7 @@ def test_the_frontier_is_written_and_no_certificate_is_broken(tmp_path: Path, mo
         == "holds"
     )
     assert verdicts["the noise in a reserve's λ is what the formula says"] == "holds"
-    assert set(outcome.files) == {"frontier"}
+    assert set(outcome.files) == {"frontier", "nearness"}
     table = pl.read_parquet(tmp_path / "frontier" / "results.parquet")
     assert set(table["log"]) == {"coins", "flights"}  # what needs no download
     certified = table.filter(pl.col("capital").is_not_null())
@@ -224,7 +224,7 @@ def season(correction: str, seed: int, revenue: float, **columns: float) -> dict
     made = {name: np.full(4, value) for name, value in values.items()}
     made["revenue"] = np.full(4, revenue + 0.01 * seed)
     run = {"share": 0.3, "correction": correction, "seed": seed, "rounds": np.array([1, 10, 100, 1000])}
-    run["turnover"] = 10.0
+    run |= {"turnover": 10.0, "mean_flying": 100.0, "mean_price": 130.0}
     return run | made
 
 

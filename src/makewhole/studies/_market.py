@@ -19,8 +19,12 @@ from makewhole.corrections._kernels import balance
 from makewhole.forecasters import _kernels as learners
 from makewhole.jit import fingerprint, jit
 
-# The columns of a flight's row of results; money is per flight, not yet per passenger.
-COLUMNS = ("mu", "c", "lam", "price", "stake", "revenue", "bets", "utility", "cautious", "naive", "trustful")
+# The columns of a flight's row of results; money is per flight, not yet per passenger. `flying` counts the
+# cautious passengers on board.
+COLUMNS = (
+    *("mu", "c", "lam", "price", "stake", "revenue", "bets", "utility"),
+    *("cautious", "naive", "trustful", "flying"),
+)
 
 
 # --- people -----------------------------------------------------------------------------------------------
@@ -212,6 +216,7 @@ def make_season(
                 out[t, 8 + k] = trips - guess * flying - y * delays + alternatives
                 total += flying
             out[t, 8] += paid
+            out[t, 11] = sums[0, 0]
             out[t, 5] = guess * total
             out[t, 6] = -paid
             out[t, 7] = out[t, 5] + out[t, 6] + out[t, 8] + out[t, 9] + out[t, 10]

@@ -147,7 +147,9 @@ def run(settings: FlightSettings, share: float, correction: str, seed: int, own:
     at = np.unique(np.ceil([*evenly, *np.geomspace(1, len(out), _POINTS // 2)]).astype(np.int64)) - 1
     per_passenger = np.cumsum(out, axis=0)[at] / rounds[at, None] / settings.people
     curves = {
-        name: per_passenger[:, k] for k, name in enumerate(COLUMNS) if name not in ("mu", "c", "lam", "price")
+        name: per_passenger[:, k]
+        for k, name in enumerate(COLUMNS)
+        if name not in ("mu", "c", "lam", "price", "flying")
     }
     means = dict(zip(COLUMNS, out.mean(axis=0), strict=True))
     return {
@@ -159,6 +161,7 @@ def run(settings: FlightSettings, share: float, correction: str, seed: int, own:
         "mean_c": float(means["c"]),
         "mean_size_of_c": float(np.abs(out[:, 1]).mean()),
         "mean_price": float(means["price"]),
+        "mean_flying": float(means["flying"]),
         "negative_c": float((out[:, 1] < 0).mean()),
         "turnover": float(means["stake"] / settings.people),
         "c_histogram": np.histogram(out[:, 1], bins=np.linspace(-1, 1, 201))[0],
@@ -178,7 +181,10 @@ def cases(shares: tuple[float, ...], corrections: tuple[str, ...], seeds: int) -
 # --- the study --------------------------------------------------------------------------------------------
 
 _CURVES = ("revenue", "bets", "utility", "cautious", "naive", "trustful")
-_SUMMARY = ("share", "correction", "seed", "mean_c", "mean_size_of_c", "negative_c", "mean_price", "turnover")
+_SUMMARY = (
+    *("share", "correction", "seed", "mean_c", "mean_size_of_c", "negative_c"),
+    *("mean_price", "turnover", "mean_flying"),
+)
 
 
 def _table(results: list[Result]) -> dict[str, Any]:
@@ -313,6 +319,7 @@ share of one half on the cautious are worse off, too.""",
             "negative_c": "share of flights with c below 0",
             "mean_price": "mean price of a ticket, in dollars",
             "turnover": "mean of what was staked on a flight, in dollars per would-be passenger",
+            "mean_flying": "mean number of cautious passengers on board",
         },
     },
     takes=("shares", "data", "airline", "shuffle", "authors"),

@@ -48,6 +48,19 @@ class Runs:
         """The same for every share of cautious passengers."""
         return {f"{share:.0%}": self.gains(column, share, one, other, at) for share in self.shares}
 
+    def in_all(self, column: str, share: float, correction: str, seed: int) -> float:
+        """A mean over the whole season."""
+        return float(self._run[share, correction, seed][column])
+
+    def more_in_all(self, column: str, one: str, other: str) -> dict[str, list[float]]:
+        """How much larger such a mean is under one correction than under another, for every share."""
+        return {
+            f"{share:.0%}": [
+                self.in_all(column, share, one, s) - self.in_all(column, share, other, s) for s in self.seeds
+            ]
+            for share in self.shares
+        }
+
     def moment(self, fraction: float) -> int:
         """The first moment with this fraction of all flights flown."""
         return int(np.searchsorted(self.rounds, fraction * self.rounds[-1]))
@@ -66,6 +79,26 @@ def insurance_pays(results: list[dict[str, Any]]) -> list[Claim]:
         text = f"insurance ({runs.main}) raises {what} at every share of cautious passengers"
         numbers = f"dollars per passenger, by share of cautious: {listed(gains)}"
         made.append(Claim(text, "§6.2, Fig. 1", all_positive(gains), numbers, "airline"))
+    return made
+
+
+def more_demand(results: list[dict[str, Any]]) -> list[Claim]:
+    """Whether revenue rises for the paper's reason: more of the cautious fly, and tickets are dearer."""
+    runs = Runs(results)
+    made = []
+    for column, what in (
+        ("mean_flying", "more cautious passengers fly"),
+        ("mean_price", "tickets are dearer"),
+    ):
+        more = runs.more_in_all(column, runs.main, UNINSURED)
+        before = ", ".join(
+            f"{np.mean([runs.in_all(column, share, UNINSURED, s) for s in runs.seeds]):.3g}"
+            for share in runs.shares
+        )
+        unit = "passengers on board" if column == "mean_flying" else "dollars a ticket"
+        text = f"with insurance ({runs.main}) {what}, at every share of cautious passengers"
+        numbers = f"{unit}, not insured: {before}; how many more: {listed(more)}"
+        made.append(Claim(text, "§6.2", all_positive(more), numbers, "airline_welfare"))
     return made
 
 
@@ -196,6 +229,7 @@ def nobody_worse_off(results: list[dict[str, Any]]) -> list[Claim]:
 
 JUDGES = (
     insurance_pays,
+    more_demand,
     airline_does_not_lose,
     better_with_swap,
     converges_faster,

@@ -143,9 +143,12 @@ def airline_corrections(results: list[dict[str, Any]]) -> Any:
 
 
 def airline_welfare(results: list[dict[str, Any]]) -> Any:
-    """What insurance changes for one passenger of each type, by the share of cautious ones."""
+    """What insurance changes for a passenger of each type, who is on board, and what a ticket costs."""
     runs = Runs(results)
-    figure, axes = grid(1, 1, 7.5, 4.4, "What insurance changes for one passenger of each type")
+    title = "What insurance changes for one passenger of each type, and why"
+    figure, axes = grid(1, 3, 15, 4.4, title, width_ratios=(1.3, 1, 1))
+    _on_board(axes[0, 1], runs, "mean_flying", "cautious passengers on board", "passengers")
+    _on_board(axes[0, 2], runs, "mean_price", "the price of a ticket", "dollars")
     ax, ends = axes[0, 0], {}
     for who in ("cautious", "trustful", "naive"):
         of_all = np.array([s if who == "cautious" else (1 - s) / 2 for s in runs.shares])
@@ -170,3 +173,17 @@ def airline_welfare(results: list[dict[str, Any]]) -> Any:
     ax.set_ylabel("insured less not insured\n(dollars per passenger of the type)")
     label_ends(ax, ends)
     return figure
+
+
+def _on_board(ax: Any, runs: Runs, column: str, heading: str, unit: str) -> None:
+    """A mean over the season by the share of cautious passengers, with insurance and without."""
+    ends = {}
+    for name, label, look in ((runs.main, "insured", "-"), (UNINSURED, "not insured", "--")):
+        means = [np.mean([runs.in_all(column, share, name, s) for s in runs.seeds]) for share in runs.shares]
+        ax.plot(np.array(runs.shares) * 100, means, look, marker="o", markersize=4, color=_WHO["airline"])
+        ends[label] = (float(means[-1]), _WHO["airline"])
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("cautious passengers (%)")
+    ax.set_ylabel(unit)
+    ax.set_title(heading, fontsize=10)
+    label_ends(ax, ends)

@@ -95,7 +95,6 @@ def own_logs(data: Any, rounds: int) -> dict[str, Log]:
 
 
 def read(log: str, rounds: int, seed: int, own: Mapping[str, Log] | None) -> Log:
-    """The first rounds of a log of ours, or the whole of one of the user's."""
-    if own is not None:
-        return own[log]
-    return {name: np.asarray(column)[:rounds] for name, column in LOGS[log](rounds, seed).items()}
+    """The first rounds of a log of ours, or of the user's."""
+    columns = LOGS[log](rounds, seed) if own is None else own[log]
+    return {name: np.asarray(column)[:rounds] for name, column in columns.items()}

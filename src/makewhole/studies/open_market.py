@@ -130,7 +130,7 @@ def _stays_open(results: list[Result], name: str, way: str) -> Claim:
 
 def draw_served(results: list[Result]) -> Any:
     """The share of honest customers that was served, by scene and way to run."""
-    return _draw(results, "served", "Share of honest customers served", "RdYlGn", 1.0, "{:.0%}".format)
+    return _draw(results, "served", "Share of honest customers served", "RdYlBu", 1.0, "{:.0%}".format)
 
 
 def draw_taken(results: list[Result]) -> Any:

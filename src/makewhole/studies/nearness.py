@@ -1,0 +1,163 @@
+"""How near to zero a reserve comes, and swap, when both publish the same mean |c|.
+
+A correction that moves c further can come nearer to balance for that alone. So a reserve's rate is chosen by
+its mean |c|, the nearest to swap's, and not by the loss that is then compared. Books are in exact mode; a
+short one has 1,000 rounds, a long one half the log, and each begins anywhere in it. What is staked does not
+depend on c, so every correction meets the same bets.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from makewhole.backtesting.backtest import backtest
+from makewhole.frames import make_frame
+from makewhole.studies.claims import Claim, all_positive, interval
+from makewhole.studies.drawing import grid, label_ends, styles
+from makewhole.studies.lineup import make_correction, make_reserve
+from makewhole.studies.logs import Log
+from makewhole.studies.study import Result, as_columns
+
+ROUNDS = 50_000  # of a log, or as many as it has
+SHORT = 1_000
+LENGTHS = ("short", "long")
+KNOWN = {"honest customers only": 0.0, "somebody knows one outcome in ten": 0.1}
+RATES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)
+SWAP, RESERVES = "swap", tuple(f"reserve {rate:g}" for rate in RATES)
+_BOOKS = 8  # of each kind, per seed: one alone may end near zero by luck
+_ALIKE = 0.05  # mean |c| that differ by less than this share of swap's count as the same
+
+
+class Seen(NamedTuple):
+    """The mean over books of |mean loss|, in caps, and of the published |c|."""
+
+    loss: float
+    width: float
+
+
+def measure(log: Log, seed: int) -> dict[tuple[str, str, str], Seen]:
+    """What swap and reserves came to, by length, customers and correction."""
+    found = {}
+    for length in LENGTHS:
+        rounds = min(SHORT, len(log["y"])) if length == "short" else max(1, len(log["y"]) // 2)
+        for who, share in KNOWN.items():
+            books = [_book(log, rounds, share, np.random.default_rng([seed, i])) for i in range(_BOOKS)]
+            for name in (SWAP, *RESERVES):
+                runs = [_run(name, book, seed * _BOOKS + i) for i, book in enumerate(books)]
+                found[length, who, name] = Seen(*np.mean(runs, axis=0).tolist())
+    return found
+
+
+def _book(log: Log, rounds: int, share: float, draw: np.random.Generator) -> Log:
+    """A piece of the log; in a share of its rounds somebody stakes the cap on what will happen."""
+    start = int(draw.integers(0, len(log["y"]) - rounds + 1))
+    piece = {name: column[start : start + rounds] for name, column in log.items()}
+    knows = draw.random(rounds) < share
+    return piece | {"stake": np.where(knows, np.where(piece["y"] == 1, 1.0, -1.0), piece["stake"])}
+
+
+def _run(name: str, book: Log, seed: int) -> Seen:
+    rounds, c_range = len(book["y"]), (float(book["c_hat"].min()), float(book["c_hat"].max()))
+    correction = (
+        make_correction(SWAP, rounds, c_range, seed)
+        if name == SWAP
+        else make_reserve(RATES[RESERVES.index(name)])
+    )
+    terms: Any = {"correction": correction, "mode": "exact", "max_stake": 1.0, "c_range": c_range}
+    done = backtest(make_frame(book, "polars"), stake="stake", c_hat="c_hat", **terms)
+    return Seen(abs(done.total_loss) / rounds, done.mean_size_of_c)
+
+
+COLUMNS = {
+    "log": "the log that the books are pieces of",
+    "seed": "the seed; it draws the pieces, and where somebody knows the outcome",
+    "length": f"short: {SHORT:,} rounds; long: half the log",
+    "customers": "who comes",
+    "correction": "the correction, in exact mode",
+    "size_of_mean_loss": "mean over books of |mean loss|, in caps a round",
+    "mean_size_of_c": "mean of the published |c|",
+}
+
+
+def table(results: list[Result]) -> dict[str, Any]:
+    """What was measured, a row per log, seed, kind of book and correction."""
+    rows = [(r["log"], r["seed"], *key, *seen) for r in results for key, seen in r["nearness"].items()]
+    return as_columns(tuple(COLUMNS), rows)
+
+
+# --- claims -----------------------------------------------------------------------------------------------
+
+
+def reserve_is_nearer(results: list[Result]) -> list[Claim]:
+    """Whether a reserve comes nearer to zero than swap at about the same mean |c|, on every log."""
+    made = []
+    for length in LENGTHS:
+        for who in KNOWN:
+            ratios, words = {}, []
+            for log in dict.fromkeys(r["log"] for r in results):
+                seen = [
+                    {name: r["nearness"][length, who, name] for name in (SWAP, *RESERVES)}
+                    for r in results
+                    if r["log"] == log
+                ]
+                ratios[log], numbers = _nearer(seen)
+                words.append(f"{log}: {numbers}")
+            text = (
+                f"{length} books, {who}: at about the same mean |c| a reserve comes nearer to zero than swap"
+            )
+            numbers = f"nearer by a factor of: {'; '.join(words)}"
+            made.append(Claim(text, "ours", all_positive(ratios), numbers, "nearness"))
+    return made
+
+
+def _nearer(seen: list[dict[str, Seen]]) -> tuple[list[float], str]:
+    """The logarithm of how many times nearer the chosen reserve is, one per seed; and the same in words."""
+    width = {name: float(np.mean([one[name].width for one in seen])) for name in seen[0]}
+    away = {name: abs(width[name] - width[SWAP]) for name in RESERVES}
+    logs = {
+        name: [float(np.log(one[SWAP].loss / max(one[name].loss, 1e-300))) for one in seen]
+        for name in RESERVES
+    }
+    chosen = min(RESERVES, key=away.__getitem__)
+    middle, low, high = np.exp(interval(logs[chosen]))
+    words = f"{middle:.3g} [{low:.3g}, {high:.3g}] ({chosen}, mean |c| {width[chosen]:.3g}, "
+    words += f"swap's {width[SWAP]:.3g}"
+    alike = [np.exp(np.mean(logs[name])) for name in RESERVES if away[name] <= _ALIKE * width[SWAP]]
+    if len(alike) > 1:
+        words += f"; {min(alike):.3g} to {max(alike):.3g} at rates within {_ALIKE:.0%}"
+    return logs[chosen], f"{words})"
+
+
+# --- the figure -------------------------------------------------------------------------------------------
+
+
+def draw(results: list[Result]) -> Any:
+    """|mean loss| by mean |c|, log by log: reserves and swap; short honest books, long ones not."""
+    drawn = list(dict.fromkeys(r["log"] for r in results))
+    honest, known = KNOWN
+    rows = (("short", honest), ("long", known))
+    title = "How near to balance books come, by the mean |c| that they publish: reserves, and swap"
+    figure, axes = grid(2, len(drawn), 2.6 + 2.7 * len(drawn), 6.4, title, sharex=True, sharey=True)
+    colour = {name: style["color"] for name, style in styles(("reserve", SWAP)).items()}
+    for j, log in enumerate(drawn):
+        runs = [r["nearness"] for r in results if r["log"] == log]
+        for i, (length, who) in enumerate(rows):
+            ax = axes[i, j]
+            mean = {n: np.mean([run[length, who, n] for run in runs], axis=0) for n in (SWAP, *RESERVES)}
+            line = np.array([mean[n] for n in RESERVES])
+            ax.plot(line[:, 1], line[:, 0], marker="o", markersize=3, color=colour["reserve"])
+            ax.plot(mean[SWAP][1], mean[SWAP][0], marker="D", markersize=7, linestyle="", color=colour[SWAP])
+            ax.set_xscale("log")
+            ax.set_yscale("log")
+            if j == len(drawn) - 1:
+                reserves = "reserve,\na point per rate"
+                label_ends(
+                    ax, {reserves: (line[0, 0], colour["reserve"]), SWAP: (mean[SWAP][0], colour[SWAP])}
+                )
+        axes[0, j].set_title(log, fontsize=10)
+        axes[1, j].set_xlabel("mean |c|")
+    for i, (length, who) in enumerate(rows):
+        axes[i, 0].set_ylabel(f"{length} books,\n{who}\n|mean loss| (caps a round)")
+    return figure
