@@ -70,10 +70,19 @@ def test_rounding_forecasts_that_are_right_costs_less_than_the_rows_could_show(g
         assert len(few.levels_) <= 15 < len(model.levels_) <= 60
 
 
+@pytest.mark.slow
+def test_with_many_rows_there_are_more_levels_so_that_the_loss_stays_below_what_they_show() -> None:
+    rows = 80_000
+    model = mw.SoundClassifier(frozen(), random_state=0).fit(*forecasts(rows, 0, 1.0))
+    assert model.kept_ == "unchanged"
+    assert 60 < len(model.levels_) <= rows / 500
+    assert excess(model, 1.0) < 4.5e-5  # a trifle, 0.00003, and what levels lose that come from some rows
+
+
 def test_a_map_spends_no_more_than_it_gained() -> None:
     assert Choice("isotonic", 0.005, 0.002).spare(10_000) == pytest.approx(0.003)
     assert Choice("isotonic", 0.0021, 0.002).spare(5_000) == pytest.approx(1 / 5000)
-    assert Choice("unchanged", -0.01, 0.002).spare(10**9) == pytest.approx(1e-4)
+    assert Choice("unchanged", -0.01, 0.002).spare(10**9) == pytest.approx(3e-5)
 
 
 def test_the_error_of_a_gain_counts_clusters_not_rows() -> None:

@@ -23,7 +23,7 @@ _ERRORS = 1.0
 _CLEAR = 5.0
 
 # Rounding may always cost so much log loss per row: few data sets would show it.
-_TRIFLE = 1e-4
+_TRIFLE = 3e-5
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,10 @@ from makewhole.mending.maps import METHODS, Settings
 from makewhole.mending.splitting import Fold, Split, plan_certificate, split_rows
 
 _BINS = 15  # how many bins and levels there are if bins="auto"
-_FINEST = 60  # how many levels if fewer would do harm to forecasts that need no mending
+# How many levels there may be if fewer would do harm to forecasts that need no mending: so many, and more
+# only where each has so many rows, since the c of a level with few is of no use.
+_FINEST = 60
+_ROWS_OF_A_LEVEL = 500
 
 
 class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
@@ -83,9 +86,9 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         many as make the sum of half the log loss that rounding costs and of a part of the mean c² smallest,
         but enough to keep 92% of the log loss that the forecasts save against one forecast for all, and to
         lose no more than the map has gained beyond chance. "auto" is 15; but if the forecasts are kept
-        unchanged, there may be up to 60 levels, as many as keep the loss below what the rows given could
-        show: 1 / n of log loss per row, or 0.0001 if that is more. With K > 2 classes every class has a
-        level, so there can be more.
+        unchanged, there may be up to 60 levels, or one for 500 rows if that is more: as many as keep the loss
+        below what the rows given could show, 1 / n of log loss per row, or 0.00003 if that is more. With
+        K > 2 classes every class has a level, so there can be more.
     cv
         How many folds, at most as many as the rarest class has rows to learn from. Or a splitter of
         scikit-learn, or a list of splits: then the rows to certify with are the test rows of its last split
@@ -267,7 +270,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         plan = plan_certificate(split, frozen, choice.kept == UNCHANGED, self.confidence)
         rows = plan.levels
         sizes = self._sizes(labels, len(plan.certify), plan.confidence)
-        most, finest = self._level_counts()
+        most, finest = self._level_counts(len(y))
         ones = np.ones(len(y)) if weight is None else weight
         self._levels = Levels.learn(mended[rows], ones[rows], most, sizes, choice.spare(len(y)), finest)
         self.levels_ = self._levels.values
@@ -389,10 +392,11 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     def _bins(self) -> int:
         return _BINS if isinstance(self.bins, str) else self.bins
 
-    def _level_counts(self) -> tuple[int, int | None]:
+    def _level_counts(self, rows: int) -> tuple[int, int | None]:
         """Return the largest number of levels, and the largest if fewer would do harm; None if the same."""
         unchanged = self.kept_ == UNCHANGED
-        return self._bins(), _FINEST if unchanged and isinstance(self.bins, str) else None
+        finest = max(_FINEST, rows // _ROWS_OF_A_LEVEL)
+        return self._bins(), finest if unchanged and isinstance(self.bins, str) else None
 
     def _sizes(self, labels: Any, rows: int, confidence: float) -> Sizes:
         counts = [np.unique(values, return_counts=True)[1] for values in labels.values()]
