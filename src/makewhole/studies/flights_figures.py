@@ -157,6 +157,7 @@ def airline_welfare(results: list[dict[str, Any]]) -> Any:
         )
         ax.plot(np.array(runs.shares) * 100, gain, marker="o", markersize=4, color=_WHO[who])
         ends[f"{who} passenger"] = (gain[-1], _WHO[who])
+    ax.set_title("what she gains or loses", fontsize=10)
     ax.axhline(0, color="black", linewidth=0.8)
     ax.annotate(
         "worse off below this line",
