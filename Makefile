@@ -74,7 +74,7 @@ bench-mcgrad:
 	PIP_CONSTRAINT= $(VENV)-mcgrad/bin/python -m pip install --quiet mcgrad --editable '.[sklearn,studies]'
 	$(VENV)-mcgrad/bin/python benchmarks/bench_mcgrad.py
 
-# Rebuilds docs/studies.md, docs/stand-behind.md and their figures; takes MNIST and Adult from MAKEWHOLE_DATA or downloads them.
+# Rebuilds docs/studies.md, docs/stand-behind.md and their figures; takes MNIST and Adult from MAKEWHOLE_DATA or downloads them. Southwest's flights must be there.
 figures: $(VENV)/.dev
 	$(BIN)/python docs/build_studies.py
 	$(BIN)/python docs/build_guide.py

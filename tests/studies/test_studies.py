@@ -224,7 +224,7 @@ def season(correction: str, seed: int, revenue: float, **columns: float) -> dict
     made = {name: np.full(4, value) for name, value in values.items()}
     made["revenue"] = np.full(4, revenue + 0.01 * seed)
     run = {"share": 0.3, "correction": correction, "seed": seed, "rounds": np.array([1, 10, 100, 1000])}
-    run |= {"turnover": 10.0, "mean_flying": 100.0, "mean_price": 130.0}
+    run |= {"turnover": 10.0, "mean_flying": 100.0, "mean_price": 130.0, "mean_size_of_c": 0.05}
     return run | made
 
 

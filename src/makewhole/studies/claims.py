@@ -5,8 +5,9 @@ cautious passengers; each has one number per seed. The claim *holds* if in every
 lies above 0: to be called true by mistake, a claim with one false part must pass that part by chance, so no
 allowance for many comparisons is needed. It *fails* if in some comparison the interval lies below 0, where
 the intervals are wider: 5 % are shared among the comparisons (Bonferroni), because one of many is below 0 by
-chance more often than one alone. Else it is *undecided*. Seeds draw what a study says that they draw; where
-the data are the same for all of them, an interval says nothing about other data.
+chance more often than one alone. Else it is *undecided*. Every claim is judged by itself: among many claims
+one in twenty would be called wrongly by chance, if each were a toss-up. Seeds draw what a study says that
+they draw; where the data are the same for all of them, an interval says nothing about other data.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ RISK = 0.05
 SMALL_C = 0.1  # "small": a half-width that moves a price by less than a tenth of the payout
 FADING = 0.7  # "exponentially rarer": the share of |c| > 0.1, 0.2, 0.3 decays at an even rate, or 0.7 of it;
 # a power law's rate falls to log(3/2)/log(2) = 0.58 of it
-RARELY = 0.25  # "almost always incorrect": right in fewer than one case in four
+RARELY = 0.1  # "almost always incorrect": right in fewer than one case in ten
+OFTEN = 0.5  # "often incorrect": wrong in more than half of the cases
 NOTICEABLE = 0.1  # "no noticeable difference": no share of forecasts differs by more than one in ten
-VANISHES = 0.25  # "converges to 0": as fast as T^(-1/4), half the speed at which mere luck evens out
-FREE = 0.01  # "does not lose": less than a hundredth of what is insured
+VANISHES = 0.25  # "converges to 0": as fast as T^(-1/4), which is what the paper's Theorem 1 states
+FREE = 0.01  # "does not lose": less than a cent for a dollar insured; no sum over finitely many flights is 0
 
 
 class SeedInterval(NamedTuple):

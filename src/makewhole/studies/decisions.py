@@ -258,9 +258,12 @@ def _summary(results: list[Result]) -> dict[str, Any]:
     return as_columns(tuple(_COLUMNS["summary"]), rows)
 
 
+_LABEL = {"mnist": "MNIST", "adult": "Adult"}
+
+
 def _pictures(dataset: str, group: str, own: bool) -> dict[str, Picture]:
     """The figures of one data set; the paper's numbers are for its own data only."""
-    label = "your data" if own else dataset.upper() if dataset == "mnist" else dataset.capitalize()
+    label = "your data" if own else _LABEL[dataset]
     figure = {} if own else {"mnist": " (the paper's Figure 2)", "adult": " (the paper's Figure 5)"}
     width = " (the paper's Figure 3)" if dataset == "mnist" and not own else ""
     within = "value of z" if own else group
@@ -306,7 +309,7 @@ def _plan(options: Options, dataset: str, group: str, seeds: int) -> Plan:
     if makers or own.data is not None:
         cases = [case | {"own": own} for case in cases]
     pictures = _pictures(dataset, group, own.data is not None)
-    name = dataset.upper() if own.data is None else own.data.name
+    name = _LABEL[dataset] if own.data is None else own.data.name
     judges = [functools.partial(judge, dataset=name, suffix=dataset) for judge in JUDGES]
     return Plan(run, cases, settings, judges, pictures, _table, _summary)
 
@@ -352,12 +355,14 @@ This is not forecasting skill. A correction that integrates its losses pays back
 that its mean loss falls faster than chance allows; the oracle shows what chance alone does. At about the same
 mean |c| a reserve is some 30 times nearer to zero than swap.
 
-c is small in size, but negative in most forecasts: those are prices, and no intervals. The widths are not
-alike: without a correction, where c is never below 0, half of all c are next to 0.
+c is small in size, but negative in most forecasts: those are prices, and no intervals. Swap's widths are like
+follow-the-leader's. They are not like those without a correction, where c is ĉ: here ĉ is kept in [0, ½], and
+half of them are next to 0. Nor is every forecast wrong: with an interval as wide as a bin's standard error,
+one loss in six was in its range, which is less than "almost always incorrect" says.
 
-Balance is over all bets. Within one digit every correction is off by about as much as none at all, from nine
-times (follow-the-leader) to two thousand times (reserve) as much as over all bets. Exactness says nothing
-about any single group.""",
+Balance is over all bets. Within one digit every correction is off by about as much as none at all: from six
+times as much as over all bets (gradient descent with small steps) to two thousand times (reserve). Exactness
+says nothing about any single group.""",
     shown="You have just seen twenty decision makers insure themselves on MNIST digits, and which correction "
     "brings the forecaster's mean loss nearest to zero.",
     next_step="Next, see who can beat these corrections on purpose: makewhole study adversaries.",

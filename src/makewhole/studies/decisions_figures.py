@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from makewhole.plots import COLOURS
 from makewhole.studies.decisions_claims import C_BINS, ORACLE
-from makewhole.studies.drawing import GREY, few, grid, label_ends, shown, styles
+from makewhole.studies.drawing import GREY, few, grid, shown, styles
 
 Results = list[dict[str, Any]]
 
@@ -99,10 +98,15 @@ def interval_size(results: Results, data: str) -> Any:
         ax.plot(edges[seen], wider[seen], **style[name])
         ends[name] = (edges[seen][-1], wider[seen][-1], style[name]["color"])
     ax.set_yscale("log")
-    ax.set_xlabel("half-width")
+    ax.set_xlabel("|c|")
     ax.set_ylabel("share of forecasts with a larger |c|")
-    ax.set_xlim(0, max(x for x, _, _ in ends.values()) * 1.02)
-    label_ends(ax, {name: (y, colour) for name, (_, y, colour) in ends.items()})
+    ax.set_xlim(0, max(x for x, _, _ in ends.values()) * 1.25)
+    taken: list[float] = []
+    for name, (x, _, colour) in sorted(ends.items(), key=lambda item: item[1][0]):  # where each line ends
+        height = 0.03 + 0.05 * sum(abs(x - other) < 0.2 * ax.get_xlim()[1] for other in taken)
+        taken.append(x)
+        place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+        ax.annotate(shown(name), (x, height), (5, 0), color=colour, fontsize=8.5, **place)
     return figure
 
 
@@ -116,7 +120,7 @@ def forecasted_loss(results: Results) -> Any:
         ("insured", "with the bets: as forecast, plus |b|·c"),
     )
     ends = [f(f(dots["forecasted"]), f(dots["true"])) for f in (min, max)]
-    for ax, (column, heading), colour in zip(axes[0], panels, COLOURS, strict=False):
+    for ax, (column, heading), colour in zip(axes[0], panels, ("0.35", "black"), strict=True):
         ax.plot(ends, ends, color=GREY, linewidth=0.8, zorder=0)
         ax.scatter(dots["forecasted"], dots[column], s=6, alpha=0.5, color=colour, linewidths=0)
         ax.set_title(heading, fontsize=10)

@@ -52,6 +52,12 @@ class Runs:
         """A mean over the whole season."""
         return float(self._run[share, correction, seed][column])
 
+    def mean_over_all(self, column: str, correction: str) -> float:
+        """The mean of such means over shares and seeds."""
+        return float(
+            np.mean([self.in_all(column, share, correction, s) for share in self.shares for s in self.seeds])
+        )
+
     def more_in_all(self, column: str, one: str, other: str) -> dict[str, list[float]]:
         """How much larger such a mean is under one correction than under another, for every share."""
         return {
@@ -132,7 +138,10 @@ def _holds_when(runs: Runs, column: str) -> str:
         best = max(best, now, key=len)
     if not best:
         return "above 0 at every share at no time"
-    return f"above 0 at every share from flight {runs.rounds[best[0]]:,} to {runs.rounds[best[-1]]:,}"
+    return (
+        f"above 0 at every share from flight {runs.rounds[best[0]]:,} to {runs.rounds[best[-1]]:,} "
+        "(the longest such time; 95 % at each moment)"
+    )
 
 
 def airline_does_not_lose(results: list[dict[str, Any]]) -> list[Claim]:
@@ -145,6 +154,9 @@ def airline_does_not_lose(results: list[dict[str, Any]]) -> list[Claim]:
     little = {share: [FREE - one for one in found] for share, found in lost.items()}
     text = f"the airline does not lose on the insurance ({runs.main}) in the long run"
     numbers = f"lost per dollar insured (below 0: won), by share: {listed(lost)} (not losing: under {FREE:g})"
+    for name in [name for name in runs.present(PAPERS) if name != runs.main]:
+        means = [np.mean([-runs.won(share, name, s)[-1] for s in runs.seeds]) for share in runs.shares]
+        numbers += f"; {name}: {', '.join(f'{mean:.2g}' for mean in means)}"
     return [Claim(text, "§6", all_positive(little), numbers, "airline_corrections")]
 
 
@@ -163,20 +175,27 @@ def converges_faster(results: list[dict[str, Any]]) -> list[Claim]:
         ranked = sorted(far, key=lambda name: float(np.mean(far[name])))
         numbers = "mean distance on the way, above or below, dollars per passenger: "
         numbers += "; ".join(f"{name}: {interval(far[name])}" for name in ranked)
-        numbers += f"; how much further than {runs.main}: {listed(slower)}"
+        numbers += f"; how much further than {runs.main}: {listed(slower)}; of the distance, below the end: "
+        below = {name: np.mean(_distance(runs, column, name, below=True)) for name in ranked}
+        numbers += ", ".join(f"{name} {mean:.3g}" for name, mean in below.items())
         made.append(Claim(text, where, all_positive(slower), numbers, "airline_extension"))
     return made
 
 
-def _distance(runs: Runs, column: str, correction: str) -> list[float]:
-    """Per seed, the mean over shares of the mean distance to the last value, at moments from 1 % to 50 %."""
+def _distance(runs: Runs, column: str, correction: str, *, below: bool = False) -> list[float]:
+    """Per seed, the mean over shares of the mean distance to the last value, at moments from 1 % to 50 %.
+
+    With `below`, what lies above the last value counts as no distance: more than in the end is no harm.
+    """
     rounds = runs.rounds
     moments = np.searchsorted(rounds, rounds[-1] * np.geomspace(EARLY, 0.5, 30))
     return [
         float(
             np.mean(
                 [
-                    np.abs(path[moments] - path[-1]).mean()
+                    (
+                        np.maximum(path[-1] - path[moments], 0) if below else np.abs(path[moments] - path[-1])
+                    ).mean()
                     for path in (runs.path(column, share, correction, seed) for share in runs.shares)
                 ]
             )
@@ -203,7 +222,9 @@ def nearer_to_balance(results: list[dict[str, Any]]) -> list[Claim]:
         further = {name: (np.array(sizes[name]) - sizes[runs.main]).tolist() for name in others}
         text = f"at the end {runs.main}'s bets are nearer to balance than those of {whom}"
         numbers = f"|what the airline won|, dollars per passenger: {runs.main} {interval(sizes[runs.main])}; "
-        numbers += f"how much further: {listed(further)}"
+        numbers += f"how much further: {listed(further)}; mean |c|: " + ", ".join(
+            f"{name} {runs.mean_over_all('mean_size_of_c', name):.3g}" for name in (runs.main, *others)
+        )
         made.append(Claim(text, "not in the paper", all_positive(further), numbers, "airline_corrections"))
     return made
 

@@ -66,7 +66,9 @@ def airline_extension(results: list[dict[str, Any]]) -> Any:
     runs = Runs(results)
     base = "none" if "none" in runs.corrections else runs.main
     names = [name for name in few(runs.corrections, (runs.main, *few(runs.corrections))) if name != base]
-    title = f"What a correction changes along the season, against {base}"
+    title = (
+        f"What a correction changes along the season, against {'no correction' if base == 'none' else base}"
+    )
     figure, axes = grid(1, 2, 11.5, 4.4, title)
     style = styles(names)
     later = runs.rounds >= min(EARLY, 100 / runs.rounds[-1]) * runs.rounds[-1]

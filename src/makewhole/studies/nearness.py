@@ -134,12 +134,11 @@ def _nearer(seen: list[dict[str, Seen]]) -> tuple[list[float], str]:
 
 
 def draw(results: list[Result]) -> Any:
-    """|mean loss| by mean |c|, log by log: reserves and swap; short honest books, long ones not."""
+    """|mean loss| by mean |c|, log by log: a line of reserves and swap, in each kind of book."""
     drawn = list(dict.fromkeys(r["log"] for r in results))
-    honest, known = KNOWN
-    rows = (("short", honest), ("long", known))
+    rows = [(length, who) for length in LENGTHS for who in KNOWN]
     title = "How near to balance books come, by the mean |c| that they publish: reserves, and swap"
-    figure, axes = grid(2, len(drawn), 2.6 + 2.7 * len(drawn), 6.4, title, sharex=True, sharey=True)
+    figure, axes = grid(4, len(drawn), 2.6 + 2.7 * len(drawn), 11.5, title, sharex=True, sharey=True)
     colour = {name: style["color"] for name, style in styles(("reserve", SWAP)).items()}
     for j, log in enumerate(drawn):
         runs = [r["nearness"] for r in results if r["log"] == log]
@@ -157,7 +156,7 @@ def draw(results: list[Result]) -> Any:
                     ax, {reserves: (line[0, 0], colour["reserve"]), SWAP: (mean[SWAP][0], colour[SWAP])}
                 )
         axes[0, j].set_title(log, fontsize=10)
-        axes[1, j].set_xlabel("mean |c|")
+        axes[-1, j].set_xlabel("mean |c|")
     for i, (length, who) in enumerate(rows):
         axes[i, 0].set_ylabel(f"{length} books,\n{who}\n|mean loss| (caps a round)")
     return figure
