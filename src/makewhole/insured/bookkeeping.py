@@ -312,7 +312,7 @@ class Bookkeeping:
         after = open_.with_stake(placed, capped=self.capped, one_price=self.one_price)
         if self.capital is not None and after.at_risk > open_.at_risk:
             self._check_capital(get, open_, after, amounts, self.capital)
-        if self.lines is not None and levels:
+        if self.lines is not None:
             self.lines.take(get, patch, open_, placed)
         return after
 
@@ -411,7 +411,7 @@ class Bookkeeping:
             warm(self.memories, self.thaw, get, patch, open_.groups, turnover < self.hardly)
         self._leave(get, patch, open_, results if self.capped else ())
         if self.lines is not None:
-            self.lines.leave(drafting(get, patch), patch, id_, stakes, payments)
+            self.lines.leave(drafting(get, patch), patch, open_, stakes, payments)
         lesson = self._lesson(open_, y, nets, grosses) if self.teaches else None
         return id_, y, payments, loss, turnover, results, lesson
 
@@ -448,9 +448,8 @@ class Bookkeeping:
 
     def call_off(self, get: Get, patch: Patch, open_: OpenForecast) -> None:
         """Void a forecast."""
-        id_: Any = open_.forecast.id
         if self.lines is not None:
-            self.lines.leave(get, patch, id_, self.stakes_on(get, open_), ())
+            self.lines.leave(get, patch, open_, self.stakes_on(get, open_), ())
         for key in keys_of("totals", open_.groups):
             patch[key] = get(key).with_void()
         self._leave(get, patch, open_, ())

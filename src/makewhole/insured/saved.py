@@ -209,8 +209,8 @@ def _read_lines(
     """The accounts, and the positions, which are added up anew from the stakes on open forecasts."""
     state: dict[Key, Any] = {}
     for entry, blocks in entries:
-        for stake in (*(stake for block in blocks for stake in block), *entry.stakes):
-            lines.take(state.get, state, entry, stake, checked=False)
+        stakes = [*(stake for block in blocks for stake in block), *entry.stakes]
+        lines.restore(state, entry, stakes)
     for key, value in plain.items():
         if key[0] == "line":
             name = read_name("line", key[1])
