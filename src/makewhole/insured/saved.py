@@ -52,10 +52,14 @@ def rule_state(rule: BookCorrection) -> dict[str, Any]:
 
 
 def items_of(state: Mapping[Key, Any], rules: list[BookCorrection], keep_x: bool) -> list[list[Any]]:
-    """Every item as [key, value]; the features only where there is a base that will learn from them."""
+    """Every item as [key, value]; the features only where there is a base that will learn from them.
+
+    Positions are left out: they are added up from the stakes when a book is read.
+    """
     return [
         [list(key), None if value is None else _plain(key, value, rules, keep_x)]
         for key, value in state.items()
+        if key[0] != "position"
     ]
 
 
