@@ -41,6 +41,7 @@ from makewhole.insured.certificates import (
 )
 from makewhole.insured.changes import (
     CONCEDED,
+    DAY,
     EXPOSURE,
     GROUPS,
     STANDING,
@@ -59,7 +60,7 @@ from makewhole.insured.lines import LineBook, Lines, check_price, read_levels
 from makewhole.insured.memories import Memories, recall_over, warm
 from makewhole.insured.refusals import ForecastOpen, StakeRefused, find_limit
 from makewhole.insured.results import line_results
-from makewhole.insured.thaw import HARDLY, Conceded, Thaw
+from makewhole.insured.thaw import HARDLY, Conceded, Day, Thaw
 from makewhole.insured.totals import Standing, Totals, exact_sum
 
 # The sum of fewer stakes than this is off by less than a billionth of it.
@@ -445,6 +446,18 @@ class Bookkeeping:
     def frozen(self, get: Get) -> bool:
         """Whether a forecast that nobody stakes on would change anything, because of a thaw."""
         return self.memories.frozen(get, self.thaw)
+
+    def begin_day(self, get: Get, patch: Patch, day: Any) -> None:
+        """Count what a thaw concedes from here as this day's, unless it is this day already."""
+        if self.thaw is None or self.thaw.per_day is None:
+            raise ValueError("only a thaw with per_day needs to know the day: thaw=Thaw(..., per_day=...)")
+        number, before = arguments.whole("day", day, least=0), get(DAY)
+        if before is not None and number < before.number:
+            raise ValueError(f"day must not be before the last one, {before.number}; got {number}")
+        if before is None or number > before.number:
+            serial = self.serial = self.serial + 1
+            patch[STANDING] = get(STANDING)._replace(revision=serial)
+            patch[DAY] = Day(number, get(CONCEDED).total)
 
     def call_off(self, get: Get, patch: Patch, open_: OpenForecast) -> None:
         """Void a forecast."""
