@@ -272,9 +272,8 @@ class LineBook:
         """Close the positions on a forecast; without payments it was voided."""
         if len(stakes) == 1:
             for name in stakes[0].levels:
-                account = get(("line", name))
-                risk = _worst(open_, stakes[0]) if account.open > 1 else 0.0
-                self._close(patch, name, account, risk, payments[0] if payments else 0.0, 0.0)
+                risk = open_.at_risk if open_.bets else _worst(open_, stakes[0])
+                self._close(patch, name, get(("line", name)), risk, payments[0] if payments else 0.0, 0.0)
             return
         paid: dict[Name, list[float]] = {}
         for place, stake in enumerate(stakes):
