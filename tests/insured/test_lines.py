@@ -41,10 +41,24 @@ def worst_outcome(f: mw.InsuredForecaster, q: mw.Forecast, draw: np.random.Gener
     return max(outcomes, key=lambda y: f.plan_settle(q, y).loss)
 
 
+def can_take(f: mw.InsuredForecaster) -> dict[str, float]:
+    """What the open bets of every name can take at most: the dearest outcome of each forecast, by trying."""
+    most = dict.fromkeys(LEVELS, 0.0)
+    for q in f.open_forecasts:
+        paid = [dict(f.plan_settle(q, y).payments.by) for y in range(f.classes or 2)]
+        for by in paid:
+            by["club"] = by.get("three", 0.0) + by.get("four", 0.0)
+        for name in LEVELS:
+            most[name] += max(0.0, *(by.get(name, 0.0) for by in paid))
+    return most
+
+
 def check(f: mw.InsuredForecaster) -> None:
     """Nobody has taken more than her line, nor can with what is open."""
+    most = can_take(f)
     for name in LEVELS:
         taken, at_risk, line, left = f.account(name)
+        assert at_risk == pytest.approx(most[name], abs=1e-12)
         assert taken + at_risk <= line + 1e-12
         assert left >= -1e-12
     assert f.statement().total_loss + f.statement().open_exposure <= 6.0 + 1e-12
@@ -300,8 +314,9 @@ def test_a_stake_at_an_old_price_is_refused_by_the_line_itself() -> None:
     open_ = opening.patch["open", "UA-1"]
     accounts = LineBook(mw.Lines(each=0.3), Terms(1.0, (0.0, 0.5), sound=True))
     state_: dict[Any, Any] = {}
-    accounts.take(state_.get, state_, open_, Stake((0.5,), "she", ("she",)))
-    before = dict(state_)
+    first = Stake((0.5,), "she", ("she",))
+    accounts.take(state_.get, state_, open_, first)
+    open_, before = open_.with_stake(first, capped=False), dict(state_)
     with pytest.raises(mw.StakeRefused, match="'she' could take 0.25 more; its line leaves 0.05") as refused:
         accounts.take(state_.get, {}, open_, Stake((0.5,), "she", ("she",)))
     assert refused.value.limit == pytest.approx(0.5 * 0.05 / 0.25)

@@ -221,6 +221,16 @@ def test_a_changed_snapshot_or_key_is_found(where: Place, book: list[Receipt], s
     assert finds(where) is not None
 
 
+def test_a_snapshot_with_positions_as_earlier_versions_wrote_it_is_what_the_log_says(
+    where: Place, book: list[Receipt]
+) -> None:
+    ((body,),) = where.run("SELECT body FROM snapshots")
+    with_position = body.replace('"items":[', '"items":[[["position",2,"ann"],{"at_risk":14.0}],')
+    for text in (with_position, with_position[:-1], with_position.replace('"forecaster"', '"forecast"')):
+        where.run("UPDATE snapshots SET body = ?", text)
+        assert (finds(where) is None) == (text is with_position)
+
+
 def test_a_log_that_is_damaged_is_not_written_to(where: Place, book: list[Receipt]) -> None:
     where.run("DELETE FROM snapshots")
     where.run("UPDATE events SET body = replace(body, 'ann', 'eve') WHERE seq = 3")

@@ -94,6 +94,15 @@ def test_with_its_own_capital_the_replay_is_the_book(
     assert point.worst == pytest.approx(peak, abs=1e-6)
 
 
+def test_a_trial_has_no_days(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "books.db") as ledger:
+        thaw = mw.Thaw(budget=CAPITAL / 2, per_day=1.0)
+        book = ledger.create("b", capital=CAPITAL, max_stake=CAP, unit="cent", thaw=thaw)
+        play(book, [], grouped=False)
+        (point,) = try_capitals(job_of(ledger, [1.0]))
+    assert point.certified == CAPITAL
+
+
 def slowly(book: Book) -> tuple[float, float, float]:
     """From the log: what was won at the model's odds, the worst loss, the share that cost at most 5 %."""
     said: dict[int, float] = {}

@@ -187,6 +187,8 @@ def backtest(
     limits: Any = {"capital": capital, "max_exposure": max_exposure, "classes": classes}
     own: Any = {"mode": mode, "max_stake": terms.max_stake, "one_sided": one_sided, "graded": graded}
     f = InsuredForecaster(None, chosen, c_range=terms.c_range, lines=lines, thaw=thaw, **own, **limits)
+    if f.thaw is not None and f.thaw.per_day is not None:
+        raise ValueError(f"a log has no days: the thaw of a backtest must not have per_day; got {f.thaw!r}")
     rule = copy.deepcopy(f.corrections[0]) if chosen is None else for_book(copy.deepcopy(chosen))
     _check_groups(rule, list(groups.values()))
     game = shared_terms(terms, classes) if classes and log.one_price else terms  # what the correction sees

@@ -41,6 +41,7 @@ from makewhole.insured.certificates import (
 )
 from makewhole.insured.changes import (
     CONCEDED,
+    DAY,
     EXPOSURE,
     GROUPS,
     STANDING,
@@ -59,7 +60,7 @@ from makewhole.insured.lines import LineBook, Lines, check_price, read_levels
 from makewhole.insured.memories import Memories, recall_over, warm
 from makewhole.insured.refusals import ForecastOpen, StakeRefused, find_limit
 from makewhole.insured.results import line_results
-from makewhole.insured.thaw import HARDLY, Conceded, Thaw
+from makewhole.insured.thaw import HARDLY, Conceded, Day, Thaw
 from makewhole.insured.totals import Standing, Totals, exact_sum
 
 # The sum of fewer stakes than this is off by less than a billionth of it.
@@ -312,7 +313,7 @@ class Bookkeeping:
         after = open_.with_stake(placed, capped=self.capped, one_price=self.one_price)
         if self.capital is not None and after.at_risk > open_.at_risk:
             self._check_capital(get, open_, after, amounts, self.capital)
-        if self.lines is not None and levels:
+        if self.lines is not None:
             self.lines.take(get, patch, open_, placed)
         return after
 
@@ -411,7 +412,7 @@ class Bookkeeping:
             warm(self.memories, self.thaw, get, patch, open_.groups, turnover < self.hardly)
         self._leave(get, patch, open_, results if self.capped else ())
         if self.lines is not None:
-            self.lines.leave(drafting(get, patch), patch, id_, stakes, payments)
+            self.lines.leave(drafting(get, patch), patch, open_, stakes, payments)
         lesson = self._lesson(open_, y, nets, grosses) if self.teaches else None
         return id_, y, payments, loss, turnover, results, lesson
 
@@ -446,11 +447,22 @@ class Bookkeeping:
         """Whether a forecast that nobody stakes on would change anything, because of a thaw."""
         return self.memories.frozen(get, self.thaw)
 
+    def begin_day(self, get: Get, patch: Patch, day: Any) -> None:
+        """Count what a thaw concedes from here as this day's, unless it is this day already."""
+        if self.thaw is None or self.thaw.per_day is None:
+            raise ValueError("only a thaw with per_day needs to know the day: thaw=Thaw(..., per_day=...)")
+        number, before = arguments.whole("day", day, least=0), get(DAY)
+        if before is not None and number < before.number:
+            raise ValueError(f"day must not be before the last one, {before.number}; got {number}")
+        if before is None or number > before.number:
+            serial = self.serial = self.serial + 1
+            patch[STANDING] = get(STANDING)._replace(revision=serial)
+            patch[DAY] = Day(number, get(CONCEDED).total)
+
     def call_off(self, get: Get, patch: Patch, open_: OpenForecast) -> None:
         """Void a forecast."""
-        id_: Any = open_.forecast.id
         if self.lines is not None:
-            self.lines.leave(get, patch, id_, self.stakes_on(get, open_), ())
+            self.lines.leave(get, patch, open_, self.stakes_on(get, open_), ())
         for key in keys_of("totals", open_.groups):
             patch[key] = get(key).with_void()
         self._leave(get, patch, open_, ())

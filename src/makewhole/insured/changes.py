@@ -20,13 +20,15 @@ from makewhole.insured.book import Id, Stake
 #   ("open", id)            a forecast that awaits its outcome, with the latest bets on it
 #   ("stakes", id, block)   the bets before those, in blocks
 #   ("line", name)          what a named customer, or a level of customers, has taken of its line
-#   ("position", id, name)  her bets on an open forecast
+#   ("position", id, name)  her bets on an open forecast, unless it has one bet in all
 #   ("conceded",)           what a thaw has conceded
+#   ("day",)                the day that it is, if a thaw needs to know and was told
 #   ("groups",)             the bounds of all groups together, where each has books of its own
 Key = tuple[Any, ...]
 
 GROUPS: Key = ("groups",)
 CONCEDED: Key = ("conceded",)
+DAY: Key = ("day",)
 TOTALS: Key = ("totals", None)
 EXPOSURE: Key = ("exposure", None)
 STANDING: Key = ("standing", None)

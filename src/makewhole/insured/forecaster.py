@@ -309,6 +309,12 @@ class InsuredForecaster:
         self._books.call_off(self._state.get, patch, find_open(self._state.get, forecast))
         self._commit(patch)
 
+    def begin_day(self, day: int) -> None:
+        """Say which day it is, by a number that grows: on a new one a thaw may concede `per_day` again."""
+        patch: dict[Key, Any] = {}
+        self._books.begin_day(self._state.get, patch, day)
+        self._state.update(patch)
+
     # --- many at once -------------------------------------------------------------------------------------
 
     def forecast_many(
@@ -365,10 +371,8 @@ class InsuredForecaster:
                 close_unstaked(self._books, get, patch, keys, entries, given.values())
                 self._commit(patch)
                 return {name: Payments() for name in given}
-        closed = [
-            self._books.close(get, patch, find_open(self._state.get, name), y, None, None)
-            for name, y in given.items()
-        ]
+        now, close = self._state.get, self._books.close
+        closed = [close(get, patch, find_open(now, name), y, None, None) for name, y in given.items()]
         payments = {id_: paid for id_, _, paid, *_ in closed}
         self._commit(patch)
         for id_, *_, lesson in closed:
@@ -414,11 +418,10 @@ class InsuredForecaster:
     ) -> Settlement:
         """What `settle` would do, as a value: payments, losses, targets, and what each part will learn."""
         patch: dict[Key, Any] = {}
-        get = self._state.get
-        closed = self._books.close(get, patch, find_open(get, forecast), outcome, stake, by)
-        id_, y, payments, loss, turnover, results, lesson = closed
-        lines = tuple(LineResult(*result) for result in results)
-        return Settlement(self._revision(), patch, id_, y, payments, loss, turnover, lines, lesson)
+        open_ = find_open(self._state.get, forecast)
+        closed = self._books.close(self._state.get, patch, open_, outcome, stake, by)
+        lines = tuple(LineResult(*result) for result in closed[5])
+        return Settlement(self._revision(), patch, *closed[:5], lines, closed[6])
 
     def plan_void(self, forecast: Forecast | AnyId) -> Change:
         """What `void` would do, as a value."""
@@ -472,10 +475,8 @@ class InsuredForecaster:
         try:
             base.learn(lesson.x, lesson.outcome, mu=lesson.mu, net=lesson.net, gross=lesson.gross)
         except Exception as error:
-            raise TeachingError(
-                f"forecast {id_!r} was settled, but the base failed to learn from it: {error!r}",
-                payments,
-            ) from error
+            message = f"forecast {id_!r} was settled, but the base failed to learn from it: {error!r}"
+            raise TeachingError(message, payments) from error
 
     # --- what it says of itself ---------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -11,8 +12,8 @@ from makewhole.corrections import Terms
 from makewhole.corrections._kernels import add_exactly
 from makewhole.corrections.names import Name, read_name
 from makewhole.insured._kernels import line_price, own_price, surcharge
-from makewhole.insured.book import Id, OpenForecast, Stake, add, add_sizes, part_of, sizes, worst_loss
-from makewhole.insured.changes import Get, Patch
+from makewhole.insured.book import OpenForecast, Stake, add, add_sizes, part_of, sizes, worst_loss
+from makewhole.insured.changes import Get, Key, Patch, drafting
 from makewhole.insured.refusals import PriceRefused, StakeRefused
 from makewhole.insured.totals import exact_sum
 
@@ -127,8 +128,9 @@ _new = tuple.__new__
 class LineBook:
     """The lines of a forecaster with these terms: prices, and every step as a pure function of the state.
 
-    The state has an `Account` under ("line", name), and a `Position` under ("position", id, name). As in
-    `Bookkeeping`, `get` reads the state, and what changes is written into `patch`.
+    The state has an `Account` under ("line", name); and, where a forecast has more than one bet, a `Position`
+    under ("position", id, name). As in `Bookkeeping`, `get` reads the state, and what changes is written into
+    `patch`.
     """
 
     def __init__(self, lines: Lines, terms: Terms) -> None:
@@ -164,10 +166,13 @@ class LineBook:
         """The least c (one-sided: ask) that one of her levels asks."""
         total, low, at_risk, _ = account
         line, scale = self.each, self.each_scale
-        if name in self.own_lines:
+        if self.own_lines and name in self.own_lines:
             line = self.own_lines[name]
             scale = self.scale_of(line)
-        return line_price(line - total - low, at_risk, scale, self.room, self.margin, self.top)
+        left = line - total - low
+        if left - (at_risk + self.margin) < self.room:
+            return line_price(left, at_risk, scale, self.room, self.margin, self.top)
+        return self.top * math.exp(-left / scale)  # the same, written out: what is left is above 0
 
     def own(self, open_: OpenForecast, price: float) -> list[tuple[float, float]]:
         """μ and c of each line for a customer who is asked this price."""
@@ -186,16 +191,48 @@ class LineBook:
         )
         return extra if any(extra) else ()
 
-    def take(
-        self, get: Get, patch: Patch, open_: OpenForecast, stake: Stake, *, checked: bool = True
-    ) -> None:
-        """Count a stake in the lines of its levels; StakeRefused if one of them does not leave so much."""
+    def take(self, get: Get, patch: Patch, open_: OpenForecast, stake: Stake) -> None:
+        """Count a stake in the lines of its levels; StakeRefused if one of them does not leave so much.
+
+        The only bet on a forecast is the position of all its levels, so none is written down for it. With
+        the second bet they are.
+        """
         amounts, _, levels, surcharges = stake
+        if not open_.bets:
+            worst = _worst(open_, stake)
+            for name in levels:
+                self.take_first(patch, name, get(("line", name)) or NEW, amounts, worst)
+            return
+        if open_.bets == 1:
+            _write_positions(patch, open_)
+            get = drafting(get, patch)
         for name in levels:
             account = get(("line", name)) or NEW
-            self.enter(get, patch, open_, amounts, surcharges, name, account, checked=checked)
+            self._enter(get, patch, open_, amounts, surcharges, name, account)
 
-    def enter(
+    def take_first(
+        self, patch: Patch, name: Name, account: Account, amounts: tuple[float, ...], worst: float
+    ) -> None:
+        """Count the first bet on a forecast, which can take `worst`, in the line of one of its levels."""
+        total, low, at_risk, count = account
+        after, line = at_risk + worst, self.each
+        if self.own_lines:
+            line = self.own_lines.get(name, line)
+        if worst > 0.0 and total + low + after > line:
+            raise _too_much(name, amounts, line - total - low - at_risk, 0.0, worst)
+        patch["line", name] = _new(Account, (total, low, after, count + 1))
+
+    def restore(self, state: dict[Key, Any], open_: OpenForecast, stakes: Sequence[Stake]) -> None:
+        """Count all the bets on an open forecast, which were taken before."""
+        for name in stakes[0].levels if len(stakes) == 1 else ():
+            total, low, at_risk, count = state.get(("line", name)) or NEW
+            state["line", name] = Account(total, low, at_risk + _worst(open_, stakes[0]), count + 1)
+        for amounts, _, levels, surcharges in stakes if len(stakes) > 1 else ():
+            for name in levels:
+                account = state.get(("line", name)) or NEW
+                self._enter(state.get, state, open_, amounts, surcharges, name, account, checked=False)
+
+    def _enter(
         self,
         get: Get,
         patch: Patch,
@@ -207,7 +244,7 @@ class LineBook:
         *,
         checked: bool = True,
     ) -> None:
-        """Count a stake in the line of one of its levels, which has this account."""
+        """Count a bet that is not the only one on its forecast in the line of one of its levels."""
         place = ("position", open_.forecast.id, name)
         (total, low, at_risk, count), held = account, get(place)
         if held is None:
@@ -218,45 +255,73 @@ class LineBook:
         if surcharges:
             dearer += sum(surcharges)
         then = worst_loss(open_.lines, nets, grosses, dearer)
-        after = at_risk + (then - now)
-        if checked and then > now and total + low + after > self.own_lines.get(name, self.each):
-            left = max(0.0, self.lines.line_of(name) - total - low - at_risk)
-            message = f"with this stake {name!r} could take {then - now:g} more; its line leaves {left:g}"
-            raise StakeRefused(message, part_of(amounts, now, then, now + left))
+        after, line = at_risk + (then - now), self.own_lines.get(name, self.each)
+        if checked and then > now and total + low + after > line:
+            raise _too_much(name, amounts, line - total - low - at_risk, now, then)
         patch["line", name] = _new(Account, (total, low, after, count))
         patch[place] = _new(Position, (nets, grosses, dearer, then))
 
     def leave(
-        self, get: Get, patch: Patch, id_: Id, stakes: Sequence[Stake], payments: Sequence[float]
+        self,
+        get: Get,
+        patch: Patch,
+        open_: OpenForecast,
+        stakes: Sequence[Stake],
+        payments: Sequence[float],
     ) -> None:
         """Close the positions on a forecast; without payments it was voided."""
         if len(stakes) == 1:
             for name in stakes[0].levels:
-                self._close(get, patch, id_, name, payments[0] if payments else 0.0, 0.0)
+                risk = open_.at_risk if open_.bets else _worst(open_, stakes[0])
+                self._close(patch, name, get(("line", name)), risk, payments[0] if payments else 0.0, 0.0)
             return
         paid: dict[Name, list[float]] = {}
         for place, stake in enumerate(stakes):
             for name in stake.levels:
                 paid.setdefault(name, []).append(payments[place] if payments else 0.0)
         for name, amounts in paid.items():
-            self._close(get, patch, id_, name, *exact_sum(amounts))
+            key = ("position", open_.forecast.id, name)
+            self._close(patch, name, get(("line", name)), get(key).at_risk, *exact_sum(amounts))
+            patch[key] = None
 
-    def _close(self, get: Get, patch: Patch, id_: Id, name: Name, amount: float, rest: float) -> None:
-        """Close the position of a name on a forecast that has paid it so much (and the `rest`)."""
-        key, place = ("line", name), ("position", id_, name)
-        total, low, at_risk, count = get(key)
+    def _close(
+        self, patch: Patch, name: Name, account: Account, risk: float, amount: float, rest: float
+    ) -> None:
+        """Close a position of a name, which could take `risk` and was paid so much (and the `rest`)."""
+        total, low, at_risk, count = account
         total, low = add_exactly(*add_exactly(total, low, amount), rest)
         if total < 0.0 and not self.keep_gains:
             total = low = 0.0
-        at_risk = max(0.0, at_risk - get(place).at_risk) if count > 1 else 0.0  # no rounding may be left over
-        patch[key] = _new(Account, (total, low, at_risk, count - 1))
-        patch[place] = None
+        at_risk = max(0.0, at_risk - risk) if count > 1 else 0.0  # no rounding may be left over
+        patch["line", name] = _new(Account, (total, low, at_risk, count - 1))
 
     def customer(self, get: Get, name: Name) -> Customer:
         """What a name has taken and how much more it may."""
         account: Account = get(("line", name)) or NEW
         line = self.lines.line_of(name)
         return Customer(account.taken, account.at_risk, line, line - account.taken - account.at_risk)
+
+
+def _worst(open_: OpenForecast, stake: Stake) -> float:
+    """The most that one bet can take."""
+    return worst_loss(open_.lines, stake.amounts, sizes(stake.amounts), sum(stake.surcharges))
+
+
+def _write_positions(patch: Patch, open_: OpenForecast) -> None:
+    """Write down the positions of the only bet on a forecast, now that there is a second one."""
+    stake = open_.stakes[0]
+    if stake.levels:
+        fields = (stake.amounts, sizes(stake.amounts), 0.0 + sum(stake.surcharges), _worst(open_, stake))
+        made = _new(Position, fields)
+        for name in stake.levels:
+            patch["position", open_.forecast.id, name] = made
+
+
+def _too_much(name: Name, amounts: tuple[float, ...], left: float, now: float, then: float) -> StakeRefused:
+    """The refusal of a bet with which a position could take `then` instead of `now`."""
+    left = max(0.0, left)
+    message = f"with this stake {name!r} could take {then - now:g} more; its line leaves {left:g}"
+    return StakeRefused(message, part_of(amounts, now, then, now + left))
 
 
 def check_price(
@@ -274,7 +339,7 @@ def read_levels(by: Any) -> tuple[Name, ...]:
     """The names of who bets, the widest level first and herself last, from what the caller gave."""
     if by is None:
         return ()
-    if type(by) is str:
+    if type(by) is str or (type(by) is int and -(2**63) < by < 2**63):  # in nearly all calls
         return (by,)
     if not isinstance(by, (tuple, list)):
         return (read_name("by", by),)

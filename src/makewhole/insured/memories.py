@@ -7,7 +7,7 @@ from typing import Any
 from makewhole.corrections import BookCorrection
 from makewhole.corrections.names import Name
 from makewhole.insured._kernels import concede
-from makewhole.insured.changes import CONCEDED, TOTALS, Get, Key, Patch, drafting
+from makewhole.insured.changes import CONCEDED, DAY, TOTALS, Get, Key, Patch, drafting
 from makewhole.insured.thaw import Conceded, Thaw
 
 
@@ -64,6 +64,9 @@ def warm(
     if thaw.share:
         profit = max(profit, -totals.loss)
     left = thaw.allowed(totals.rounds, profit) - conceded
+    if thaw.per_day is not None:
+        day = get(DAY)
+        left = min(left, thaw.per_day - (conceded if day is None else conceded - day.before))
     for k, rule in enumerate(books.rules if unstaked else ()):
         keys, memory = books.recall(get, k, groups)
         proposal, moved = rule.proposed(memory)

@@ -120,9 +120,11 @@ class PlainBookkeeping(Bookkeeping):
             left = self.capital - get(TOTALS).loss - (get(STANDING).at_risk - risk)
             if worst > left:
                 return super().place(get, patch, open_, stake, by, price)
-        if name is not None and book is not None:
-            book.enter(get, patch, open_, amounts, dearer, name, account)
         placed = _new(Stake, (amounts, name, levels, dearer))
+        if bets and self.lines is not None:
+            self.lines.take(get, patch, open_, placed)
+        elif name is not None and book is not None:
+            book.take_first(patch, name, account, amounts, worst)
         last = stakes + (placed,) if len(stakes) < BLOCK else (placed,)  # noqa: RUF005 - half the time
         nets, grosses, bets = (net,), (gross,), bets + 1
         return _new(
@@ -181,7 +183,7 @@ class PlainBookkeeping(Bookkeeping):
         if open_.bets > BLOCK:
             patch.update(dict.fromkeys([("stakes", id_, n) for n in range(open_.blocks)]))
         if self.lines is not None:
-            self.lines.leave(get if stake is None else drafting(get, patch), patch, id_, stakes, payments)
+            self.lines.leave(get if stake is None else drafting(get, patch), patch, open_, stakes, payments)
         lesson = _new(Lesson, (x, y, said[0], net / self.cap, gross / self.cap)) if self.teaches else None
         return id_, y, payments, loss, gross, ((loss, target, weight, rest),), lesson
 

@@ -25,10 +25,10 @@ from makewhole.insured.book import (
 )
 from makewhole.insured.bookkeeping import Bookkeeping
 from makewhole.insured.certificates import GroupBounds, base_bound, late_bound
-from makewhole.insured.changes import CONCEDED, GROUPS, STANDING, TOTALS, Key
+from makewhole.insured.changes import CONCEDED, DAY, GROUPS, STANDING, TOTALS, Key
 from makewhole.insured.lines import MOST_LEVELS, Account, LineBook
 from makewhole.insured.many import opened
-from makewhole.insured.thaw import Conceded
+from makewhole.insured.thaw import Conceded, Day
 from makewhole.insured.totals import Standing, Totals, read_totals
 
 KIND, VERSION, VERSIONS = "makewhole.insured", 5, (2, 3, 4, 5)
@@ -52,10 +52,14 @@ def rule_state(rule: BookCorrection) -> dict[str, Any]:
 
 
 def items_of(state: Mapping[Key, Any], rules: list[BookCorrection], keep_x: bool) -> list[list[Any]]:
-    """Every item as [key, value]; the features only where there is a base that will learn from them."""
+    """Every item as [key, value]; the features only where there is a base that will learn from them.
+
+    Positions are left out: they are added up from the stakes when a book is read.
+    """
     return [
         [list(key), None if value is None else _plain(key, value, rules, keep_x)]
         for key, value in state.items()
+        if key[0] != "position"
     ]
 
 
@@ -168,13 +172,17 @@ def read_items(items: Iterable[Any], books: Bookkeeping) -> dict[Key, Any]:
     state[STANDING] = state[STANDING]._replace(next=following)
     if books.thaw is not None:
         state[CONCEDED] = _read_conceded(plain.get(CONCEDED), books, state[TOTALS])
+        if DAY in plain and books.thaw.per_day is not None:
+            number = arguments.whole("day", plain[DAY]["number"], least=0)
+            most = state[CONCEDED].total
+            state[DAY] = Day(number, arguments.within("before", plain[DAY]["before"], 0.0, most))
     if books.capital is not None:
         at_worst = state[TOTALS].loss + state[STANDING].at_risk
         arguments.within("total and at_risk", at_worst, -1e200, books.capital * (1.0 + 1e-9))
     if books.lines is not None:
         state.update(_read_lines(plain, entries, books.lines))
     known = {"memory", "over", "totals", "standing", "open", "stakes", "exposure", "groups"}
-    known |= {"line", "position", "conceded"}
+    known |= {"line", "position", "conceded", "day"}
     strange = [key for key in plain if key[0] not in known]
     if strange:
         raise ValueError(f"items must be ones that a forecaster has; got {strange!r}")
@@ -209,8 +217,8 @@ def _read_lines(
     """The accounts, and the positions, which are added up anew from the stakes on open forecasts."""
     state: dict[Key, Any] = {}
     for entry, blocks in entries:
-        for stake in (*(stake for block in blocks for stake in block), *entry.stakes):
-            lines.take(state.get, state, entry, stake, checked=False)
+        stakes = [*(stake for block in blocks for stake in block), *entry.stakes]
+        lines.restore(state, entry, stakes)
     for key, value in plain.items():
         if key[0] == "line":
             name = read_name("line", key[1])

@@ -116,7 +116,7 @@ def plain_settings(settings: dict[str, Any]) -> dict[str, Any]:
     return settings | {
         "c_range": list(settings["c_range"]),
         "lines": lines and asdict(lines) | {"of": [list(item) for item in lines.of.items()]},
-        "thaw": thaw and asdict(thaw),
+        "thaw": thaw and {name: value for name, value in asdict(thaw).items() if value is not None},
     }
 
 

@@ -32,8 +32,7 @@ class Thaw:
         What may be conceded in all, in the unit of the stakes.
     per_forecast
         So much more for every settled forecast. The certificate then grows, and the mean loss need not
-        vanish: it may tend to this number. A forecaster has no clock: for so much a day, divide by the number
-        of forecasts in a day.
+        vanish: it may tend to this number.
     root
         So much more times the root of the number of settled forecasts. There is then no constant
         certificate, but the mean loss still vanishes.
@@ -45,6 +44,11 @@ class Thaw:
         groups, nor for a `Reserve` in exact mode or one-sided without a capital.
     above
         Only a λ above this, and above the correction's own spread, is lowered.
+    per_day
+        No more than this on one day, of what may be conceded in all: the certificate stays as it is. A
+        forecaster has no clock and must be told the day, `f.begin_day(date.today().toordinal())`: the same
+        day again changes nothing, and a day that it is not told of is part of the one before. A ledger tells
+        it, by UTC. Not for backtests.
 
     Examples
     --------
@@ -66,12 +70,15 @@ class Thaw:
     root: float = 0.0
     above: float = 0.02
     share: float = 0.0
+    per_day: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("budget", "per_forecast", "root"):
             object.__setattr__(self, name, arguments.within(name, getattr(self, name), 0.0, _MOST))
         object.__setattr__(self, "above", arguments.within("above", self.above, 0.0, 1.0))
         object.__setattr__(self, "share", arguments.within("share", self.share, 0.0, 1.0))
+        if self.per_day is not None:
+            object.__setattr__(self, "per_day", arguments.positive("per_day", self.per_day))
         if not (self.budget or self.per_forecast or self.root or self.share):
             raise ValueError(
                 "budget, per_forecast, root or share must be above 0; for no thaw, say thaw=None"
@@ -92,3 +99,10 @@ class Conceded(NamedTuple):
 
     total: float = 0.0
     profit: float = 0.0
+
+
+class Day(NamedTuple):
+    """The number of the day that it is, and what a thaw had conceded before it."""
+
+    number: int
+    before: float

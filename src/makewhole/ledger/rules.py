@@ -30,6 +30,7 @@ from makewhole.ledger.refusals import (
 RULES = 1
 
 _LONGEST = 500
+_DAY = 24 * 60 * 60 * 1_000_000  # microseconds
 
 Body = dict[str, Any]
 # Says of an id that is not open how it ended: "settled", "voided", or None if it was never forecast.
@@ -327,6 +328,8 @@ def settled(state: State, seq: int, at: int, given: Body, finished: Finished) ->
         raise SubjectOpen(f"no outcome was reported for id={id_!r}")
     if at < subject.due:
         raise SubjectOpen(f"the outcome of id={id_!r} is held until {subject.due}; it is {at}")
+    if state.f.thaw is not None and state.f.thaw.per_day is not None:
+        state.f.begin_day(at // _DAY)
     for on in subject.versions:
         state.f.settle(on, subject.outcome)
     payouts = subject.if_1 if subject.outcome else subject.if_0

@@ -74,7 +74,8 @@ class Job(msgspec.Struct):
 def try_capitals(job: Job) -> list[Point]:
     """Replay the rows with each capital, in the order in which the book met them.
 
-    Lines, a thaw's budget and the capital of a `Barrier` grow with the capital; all else stays as it is.
+    Lines, a thaw's budget and the capital of a `Barrier` grow with the capital; all else stays as it is, but
+    that a thaw has no limit by the day.
     """
     columns, names = _columns(job.rows, job.forecaster["settings"]["c_range"])
     return [_try(columns, names, _scaled(job.forecaster, capital)) for capital in job.capitals]
@@ -145,6 +146,7 @@ def _scaled(plain: dict[str, Any], capital: float) -> InsuredForecaster:
         lines["of"] = [[name, line * times] for name, line in lines["of"]]
     if settings.get("thaw"):
         settings["thaw"]["budget"] *= times
+        settings["thaw"].pop("per_day", None)  # the rows have no days
     for part in (made["corrections"], made["items"]):
         _scale_capitals(part, times)
     return InsuredForecaster.from_state(made)
