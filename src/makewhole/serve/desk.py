@@ -29,12 +29,14 @@ class Desk:
     """Takes requests from the event loop to the ledger's thread.
 
     What has come in while the last group was stored is stored together. Functions that only read are called
-    between groups: nothing is written then.
+    between groups: nothing is written then. What one turn of the event loop asks for goes to the thread at
+    once: waking it for each request would cost as much as a quote does.
     """
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger, self._books = ledger, dict[str, Book]()
-        self._queue: SimpleQueue[_Task | None] = SimpleQueue()
+        self._queue: SimpleQueue[list[_Task] | None] = SimpleQueue()
+        self._coming: list[_Task] = []  # what this turn of the event loop has asked for
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._work, name="desk", daemon=True)
         self.groups = 0
@@ -46,43 +48,48 @@ class Desk:
 
     def stop(self) -> None:
         """Finish what is there, and end."""
+        self._pass_on()
         self._queue.put(None)
         self._thread.join()
 
-    async def write(self, book: str, request: dict[str, Any]) -> list[Receipt]:
-        """Do a request, stored when this returns; raises what the ledger refuses."""
-        receipts: list[Receipt] = await self._put(book, request)
-        return receipts
+    def write(self, book: str, request: dict[str, Any]) -> asyncio.Future[list[Receipt]]:
+        """Do a request, stored when this is awaited; raises what the ledger refuses."""
+        return self._put(book, request)
 
-    async def read(self, book: str, function: Callable[[Book], Any]) -> Any:
+    def read(self, book: str, function: Callable[[Book], Any]) -> asyncio.Future[Any]:
         """Return what a function of a book returns."""
-        return await self._put(book, function)
+        return self._put(book, function)
 
     def _put(self, book: str, do: Any) -> asyncio.Future[Any]:
-        future = asyncio.get_running_loop().create_future()
-        self._queue.put(_Task(book, do, future))
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        if not self._coming:
+            loop.call_soon(self._pass_on)
+        self._coming.append(_Task(book, do, future))
         return future
+
+    def _pass_on(self) -> None:
+        """Give the thread what has come, in parts that are no larger than a group."""
+        coming, self._coming = self._coming, []
+        for start in range(0, len(coming), _GROUP):
+            self._queue.put(coming[start : start + _GROUP])
 
     # --- on the thread ------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        while True:
-            group, last = [self._queue.get()], False
-            while len(group) < _GROUP:
+        while (part := self._queue.get()) is not None:
+            tasks = part
+            while part is not None and len(tasks) < _GROUP:
                 try:
-                    group.append(self._queue.get_nowait())
+                    part = self._queue.get_nowait()
                 except Empty:
                     break
-            tasks = []
-            for task in group:
-                last |= task is None
-                if task is not None:
-                    tasks.append(task)
+                tasks += part or ()
             done = self._do(tasks)
             self.groups += 1
             if self._loop is not None and not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(_deliver, done)
-            if last:
+            if part is None:
                 return
 
     def _do(self, tasks: list[_Task]) -> list[tuple[asyncio.Future[Any], Any, Exception | None]]:
