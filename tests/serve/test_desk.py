@@ -1,13 +1,15 @@
 """What goes to the ledger's thread: together, in order, and all of it."""
 
 import asyncio
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from makewhole.ledger import Ledger
-from makewhole.serve.desk import Desk
+from makewhole.serve.desk import Desk, _Task
 
 
 def stakes(desk: Desk, count: int) -> list[asyncio.Future[Any]]:
@@ -50,3 +52,75 @@ def test_the_desk_finishes_what_it_was_asked_before_it_ends(tmp_path: Path) -> N
         book = ledger.create("delays", capital=10**6, max_stake=10**5, unit="cent")
         last = book.forecast("UA-1", mu=0.2).seq
         assert asyncio.run(play(ledger)) == last + 100
+
+
+# --- groups -------------------------------------------------------------------------------------------------
+
+
+def tasks(*what: Any) -> list[_Task]:
+    """Tasks that nobody waits for: a request for each dictionary, and else something that only reads."""
+    return [_Task("delays", one, None) for one in what]  # type: ignore[arg-type]  # they are only gathered
+
+
+LONG = 10**6  # seconds: whoever waited so long would not come back in a test
+
+
+@pytest.mark.parametrize(
+    ("parts", "wanted", "seconds"),
+    [
+        ([tasks({}, {})], 2, LONG),  # all are there
+        ([tasks({}), tasks({}), tasks({})], 3, LONG),
+        ([tasks({}), tasks({}, {}, {})], 2, LONG),  # and some more
+        ([tasks({})], 0, LONG),  # nobody else was under way
+        ([tasks({})], 5, -1),  # it was long ago
+        ([tasks({}), tasks(len)], 5, LONG),  # somebody only reads
+        ([tasks(len, {})], 5, LONG),
+        ([tasks(*[{}] * 64)], 100, LONG),  # a group is full
+    ],
+)
+def test_the_desk_waits_for_nobody(
+    parts: list[list[_Task]], wanted: int, seconds: float, tmp_path: Path
+) -> None:
+    with Ledger.open(tmp_path / "books.db") as ledger:
+        desk = Desk(ledger)
+        for part in parts:
+            desk._queue.put(part)
+        found, more = desk._gather(wanted, time.monotonic() + seconds)
+    assert more
+    assert found == [task for part in parts for task in part]
+
+
+def test_the_desk_waits_for_those_who_were_under_way_before(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "books.db") as ledger:
+        desk = Desk(ledger)
+        looks = threading.Event()
+        queue = desk._queue
+
+        class Telling:
+            """A queue that tells when somebody waits for more."""
+
+            def get(self, block: bool, seconds: float | None) -> Any:
+                if block and seconds is not None:
+                    looks.set()
+                return queue.get(block, seconds)
+
+        def come() -> None:
+            looks.wait(60)
+            queue.put(tasks({}))
+            queue.put(None)
+
+        desk._queue = Telling()  # type: ignore[assignment]  # only what is asked of it here
+        other = threading.Thread(target=come)
+        other.start()
+        queue.put(tasks({}))
+        found, more = desk._gather(3, time.monotonic() + LONG)
+        other.join()
+    assert len(found) == 2
+    assert not more
+
+
+def test_the_desk_gives_up_when_nobody_comes(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "books.db") as ledger:
+        desk = Desk(ledger)
+        desk._queue.put(tasks({}))
+        assert desk._gather(64, time.monotonic() + 0.01) == (tasks({}), True)

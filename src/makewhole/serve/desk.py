@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
@@ -15,6 +16,8 @@ from makewhole.ledger.refusals import UnknownBook
 from makewhole.ledger.writing import Waiting
 
 _GROUP = 64
+# For so many seconds at most the thread waits for more requests to store together.
+_PATIENCE = 0.01
 
 
 class _Task(NamedTuple):
@@ -37,6 +40,7 @@ class Desk:
         self._ledger, self._books = ledger, dict[str, Book]()
         self._queue: SimpleQueue[list[_Task] | None] = SimpleQueue()
         self._coming: list[_Task] = []  # what this turn of the event loop has asked for
+        self._asked = self._taken = 0  # how many tasks in all, by the event loop and by the thread
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._work, name="desk", daemon=True)
         self.groups = 0
@@ -66,6 +70,7 @@ class Desk:
         if not self._coming:
             loop.call_soon(self._pass_on)
         self._coming.append(_Task(book, do, future))
+        self._asked += 1
         return future
 
     def _pass_on(self) -> None:
@@ -77,20 +82,38 @@ class Desk:
     # --- on the thread ------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        while (part := self._queue.get()) is not None:
-            tasks = part
-            while part is not None and len(tasks) < _GROUP:
-                try:
-                    part = self._queue.get_nowait()
-                except Empty:
-                    break
-                tasks += part or ()
+        wanted, until, more = 0, 0.0, True
+        while more:
+            tasks, more = self._gather(wanted, until)
+            began = time.monotonic()
             done = self._do(tasks)
+            now = time.monotonic()
+            self._taken += len(tasks)
             self.groups += 1
             if self._loop is not None and not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(_deliver, done)
+            wanted, until = len(tasks) + self._asked - self._taken, now + min(now - began, _PATIENCE)
+
+    def _gather(self, wanted: int, until: float) -> tuple[list[_Task], bool]:
+        """Take what has come, and whether more is to come.
+
+        Storing takes the same time for one and for many. Whoever was just answered will soon ask again, so it
+        pays to wait until as many have come as were under way before: but not while somebody only reads, and
+        for no longer than the last group took.
+        """
+        tasks: list[_Task] = []
+        while len(tasks) < _GROUP:
+            wait = until - time.monotonic() if tasks and len(tasks) < wanted else 0.0
+            try:
+                part = self._queue.get(not tasks or wait > 0, wait if wait > 0 else None)
+            except Empty:
+                break
             if part is None:
-                return
+                return tasks, False
+            tasks += part
+            if any(callable(task.do) for task in part):
+                until = 0.0
+        return tasks, True
 
     def _do(self, tasks: list[_Task]) -> list[tuple[asyncio.Future[Any], Any, Exception | None]]:
         done: list[tuple[asyncio.Future[Any], Any, Exception | None]] = []
