@@ -123,4 +123,6 @@ def test_the_desk_gives_up_when_nobody_comes(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "books.db") as ledger:
         desk = Desk(ledger)
         desk._queue.put(tasks({}))
-        assert desk._gather(64, time.monotonic() + 0.01) == (tasks({}), True)
+        found, more = desk._gather(64, time.monotonic() + 0.01)
+    assert found == tasks({})
+    assert more
