@@ -126,3 +126,34 @@ def test_the_desk_gives_up_when_nobody_comes(tmp_path: Path) -> None:
         found, more = desk._gather(64, time.monotonic() + 0.01)
     assert found == tasks({})
     assert more
+
+
+def test_whoever_is_alone_and_asks_again_at_once_is_not_waited_for(tmp_path: Path) -> None:
+    class Recording(Desk):
+        """A desk that notes for how many it would wait."""
+
+        def _gather(self, wanted: int, until: float) -> tuple[list[_Task], bool]:
+            told.append(wanted)
+            return super()._gather(0, 0.0)
+
+    class Loop:
+        """An event loop that has one client, who asks again before anything else happens."""
+
+        def is_closed(self) -> bool:
+            return False
+
+        def call_soon_threadsafe(self, *_: Any) -> None:
+            ask() if len(told) < 5 else desk._queue.put(None)
+
+    def ask() -> None:
+        desk._asked += 1
+        desk._queue.put(tasks({"do": "stake", "id": "UA-1", "by": "ann", "stake": 10}))
+
+    told: list[int] = []
+    with Ledger.open(tmp_path / "books.db") as ledger:
+        ledger.create("delays", capital=10**6, max_stake=10**5, unit="cent").forecast("UA-1", mu=0.2)
+        desk = Recording(ledger)
+        desk._loop = Loop()  # type: ignore[assignment]  # all that the desk asks of one
+        ask()
+        desk._work()
+    assert told[:5] == [0, 1, 1, 1, 1]

@@ -90,9 +90,10 @@ class Desk:
             now = time.monotonic()
             self._taken += len(tasks)
             self.groups += 1
+            # Before anybody is answered: whoever asks again at once must not count twice.
+            wanted, until = len(tasks) + self._asked - self._taken, now + min(now - began, _PATIENCE)
             if self._loop is not None and not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(_deliver, done)
-            wanted, until = len(tasks) + self._asked - self._taken, now + min(now - began, _PATIENCE)
 
     def _gather(self, wanted: int, until: float) -> tuple[list[_Task], bool]:
         """Take what has come, and whether more is to come.
