@@ -9,6 +9,7 @@ import pytest
 from ledger.places import Clock, Place, new_book
 from makewhole.ledger import LogDamaged, Receipt, database, writing
 from makewhole.ledger.events import ORIGIN, chained
+from makewhole.ledger.receipts import make_receipts
 
 COLUMNS = "seq, at, kind, about, body, hash"
 
@@ -182,7 +183,7 @@ def test_another_key_that_signs_again_is_found(where: Place, book: list[Receipt]
     place = where._replace(key=where.key.with_suffix(".other"))
     with place.open() as ledger:
         forger = ledger._own_key()
-    forged = [Receipt(one.event, one.previous, one.head, forger) for one in book]
+    forged = [made for one in book for made in make_receipts([(one.event, one.previous)], one.head, forger)]
     assert finds(where, book[3]) is None
     for one in forged:
         one.check()  # it is consistent in itself
@@ -323,7 +324,9 @@ def test_any_changed_character_of_a_receipt_is_found(file: Place, clock: Clock) 
         {"about": 5}, {"kind": None}, {"kind": "settled"}, {"body": {}}, {"body": None}, {"hash": "zz"},
         {"hash": 5}, {"head": []}, {"head": [3]}, {"head": [1e999, "00"]}, {"head": ["3", "00"]}, {"head": 5},
         {"key": ""}, {"key": None}, {"key": "00"}, {"signature": ""}, {"signature": 5}, {"receipt": 2},
-        {"receipt": True}, {"receipt": None}, {"previous": ""}, {"previous": None},
+        {"receipt": True}, {"receipt": None}, {"previous": ""}, {"previous": None}, {"salt": ""},
+        {"salt": None}, {"salt": "00" * 16}, {"salt": "00" * 15}, {"beside": None}, {"beside": "00" * 32},
+        {"beside": ["00" * 32]}, {"beside": ["00"]}, {"beside": [5]}, {"beside": {}},
     ],
     ids=str,
 )  # fmt: skip

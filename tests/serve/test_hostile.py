@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from makewhole.ledger import Ledger, Receipt
 from makewhole.ledger.events import Event, chained
+from makewhole.ledger.receipts import Signer, make_receipts
 from makewhole.serve import service
 from makewhole.serve.desk import Desk
 from serve.served import BOOK, Served, api, new_book, run, served, wait_for
@@ -449,8 +450,8 @@ def forged(book: str, seq: int, head: int) -> str:
     """A receipt that fits in itself, and is signed: with a key that we have just made."""
     private = Ed25519PrivateKey.generate()
     hash_ = chained(bytes(32), book, seq, 1, "staked", "x", "{}")
-    made = Receipt(Event(book, seq, 1, "staked", "x", "{}", hash_), bytes(32), (head, bytes(32)))
-    made.known = (private.public_key().public_bytes_raw().hex(), private.sign(made._message()).hex())
+    event = Event(book, seq, 1, "staked", "x", "{}", hash_)
+    (made,) = make_receipts([(event, bytes(32))], (head, bytes(32)), Signer(private))
     return made.to_json()
 
 

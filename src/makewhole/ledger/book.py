@@ -257,7 +257,7 @@ class Book:
         who = read_by(by)
         with self._writer.lock:
             state = self._writer.state()
-            subject = self._find(id)
+            subject = self._find(state, id)
             check_open(id, subject, self._writer.now(state))
             mu, c = (asked := state.f.quote(subject.versions[-1], by=who)).mu, asked.c
             turnover = state.money.turnover
@@ -378,8 +378,8 @@ class Book:
         """The events after a number, the oldest first; with `limit` at most so many."""
         return self._writer.events(since, limit)
 
-    def _find(self, id_: str) -> Subject:
-        subject = self._writer.state().subjects.get(read_text("id", id_))
+    def _find(self, state: State, id_: str) -> Subject:
+        subject = state.subjects.get(read_text("id", id_))
         if subject is None:
             raise absent(id_, self._writer.ended)
         return subject

@@ -2,6 +2,11 @@
 
 A chain of hashes alone proves nothing against its owner, who can compute a new one. A receipt can: the log
 must have the event that it names, with its hash, and the head that it names, too.
+
+A signature takes as long as a whole stake, so those that are stored together are signed together: the hashes
+of their events are leaves of a tree of hashes (Merkle), whose top is signed. A receipt has the hashes beside
+its own on the way to the top, which say nothing about the other events: each leaf has a salt that nobody else
+is told.
 """
 
 from __future__ import annotations
@@ -10,15 +15,21 @@ import contextlib
 import json
 import os
 import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b, sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from makewhole.extras import need
-from makewhole.ledger.events import Event, chained
+from makewhole.ledger.events import ORIGIN, Event, chained
 
 _ALGORITHM = "cryptography.hazmat.primitives.asymmetric.ed25519"
+# So many are signed together. With more, the first to be looked at waits longer for little: 64 hashes take
+# about as long as the signature.
+_SHEET = 32
+_SALT = 16
 
 
 class Signer:
@@ -27,6 +38,7 @@ class Signer:
     def __init__(self, private: Any) -> None:
         self._private = private
         self.public: str = private.public_key().public_bytes_raw().hex()
+        self._salts = blake2b(private.private_bytes_raw(), digest_size=32, person=b"makewhole salts").digest()
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> Signer:
@@ -74,6 +86,85 @@ class Signer:
         signature: bytes = self._private.sign(message)
         return signature.hex()
 
+    def salt(self, hash_: bytes) -> bytes:
+        """The salt for an event: always the same one, which nobody can guess who does not have the key."""
+        return blake2b(hash_, digest_size=_SALT, key=self._salts).digest()
+
+
+class Proof(NamedTuple):
+    """That a key has signed for an event: `salt` and `beside` lead from its hash to what was signed."""
+
+    key: str
+    signature: str
+    salt: bytes
+    beside: tuple[bytes, ...]
+
+
+class Sheet:
+    """Events of a book whose receipts are signed together, when the first of them is looked at."""
+
+    __slots__ = ("_book", "_hashes", "_head", "_levels", "_salts", "_signature", "_signer")
+
+    def __init__(self, signer: Signer, book: str, head: tuple[int, bytes], hashes: Sequence[bytes]) -> None:
+        self._signer, self._book, self._head, self._hashes = signer, book, head, hashes
+        self._salts: list[bytes] = []
+        self._levels: list[list[bytes]] = []  # of the tree: the leaves first, the top last
+        self._signature = ""
+
+    def proof(self, hash_: bytes) -> Proof:
+        """The proof for one of the events, by its hash."""
+        if not self._signature:
+            self._sign()
+        place, beside = self._hashes.index(hash_), []
+        salt = self._salts[place]
+        for level in self._levels:
+            if place ^ 1 < len(level):
+                beside.append(level[place ^ 1])
+            place >>= 1
+        return Proof(self._signer.public, self._signature, salt, tuple(beside))
+
+    def _sign(self) -> None:
+        # Two threads that do this at once come to the same; the signature, set last, says that all is there.
+        self._salts = list(map(self._signer.salt, self._hashes))
+        self._levels = _levels(list(map(_leaf, self._salts, self._hashes)))
+        self._signature = self._signer.sign(_message(self._book, self._head, self._levels[-1][0]))
+
+
+def _levels(leaves: list[bytes]) -> list[list[bytes]]:
+    """The levels of a tree: two neighbours are joined; one that has none goes up as it is."""
+    levels = [leaves]
+    while len(leaves) > 1:
+        joined = [_joined(*leaves[k : k + 2]) for k in range(0, len(leaves) - 1, 2)]
+        leaves = [*joined, leaves[-1]] if len(leaves) % 2 else joined
+        levels.append(leaves)
+    return levels
+
+
+# What is hashed begins differently in a leaf and above: neither can be taken for the other.
+def _leaf(salt: bytes, hash_: bytes) -> bytes:
+    return sha256(b"\0" + salt + hash_).digest()
+
+
+def _joined(one: bytes, other: bytes) -> bytes:
+    # In order of size: so a receipt need not say on which side each of its hashes stands.
+    return sha256(b"\1" + one + other if one < other else b"\1" + other + one).digest()
+
+
+def _message(book: str, head: tuple[int, bytes], top: bytes) -> bytes:
+    """What is signed."""
+    return f"makewhole receipts 1\n{book}\n{head[0]}\n".encode() + head[1] + top
+
+
+def make_receipts(
+    made: Sequence[tuple[Event, bytes]], head: tuple[int, bytes], signer: Signer
+) -> Iterator[Receipt]:
+    """Receipts for events of one book, each given with the hash before it."""
+    for start in range(0, len(made), _SHEET):
+        part = made[start : start + _SHEET]
+        sheet = Sheet(signer, part[0][0].book, head, [event.hash for event, _ in part])
+        for event, before in part:
+            yield Receipt(event, before, head, sheet)
+
 
 def _is(value: Any, kind: type) -> Any:
     """A value of just this type: "3" would be hashed like 3, but no event has it."""
@@ -103,8 +194,8 @@ class Receipt:
     event: Event
     previous: bytes
     head: tuple[int, bytes]
-    signer: Signer | None = None
-    known: tuple[str, str] = ("", "")  # public key and signature of one that was read
+    sheet: Sheet | None = None
+    known: Proof | None = None  # of one that was read
 
     @property
     def seq(self) -> int:
@@ -124,17 +215,19 @@ class Receipt:
         """The hash of its event, as hexadecimal digits."""
         return self.event.hash.hex()
 
-    def _message(self) -> bytes:
-        seq, head = self.head
-        text = f"makewhole receipt 1\n{self.event.book}\n{self.event.seq} {seq}\n"
-        return text.encode() + self.event.hash + head
-
     @cached_property
-    def signed(self) -> tuple[str, str]:
-        """The public key and the signature; it is made when it is first asked for."""
-        if self.signer is not None:
-            return self.signer.public, self.signer.sign(self._message())
+    def proof(self) -> Proof:
+        """The signature, and what leads to it; it is made when it is first asked for."""
+        if self.sheet is not None:
+            return self.sheet.proof(self.event.hash)
+        if self.known is None:
+            raise ValueError(f"the receipt for event {self.seq} is not signed")
         return self.known
+
+    @property
+    def signed(self) -> tuple[str, str]:
+        """The public key and the signature."""
+        return self.proof[:2]
 
     def check(self) -> None:
         """Raise a ValueError unless the hash and the signature fit."""
@@ -143,17 +236,20 @@ class Receipt:
         book, seq, at, kind, about, body, found = self.event
         if chained(self.previous, book, seq, at, kind, about, body) != found:
             raise ValueError(f"the receipt for event {seq} was changed: its hash does not fit")
-        public, signature = self.signed
+        public, signature, salt, beside = self.proof
+        top = _leaf(salt, found)
+        for other in beside:
+            top = _joined(top, other)
         try:
             key = ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
-            key.verify(bytes.fromhex(signature), self._message())
+            key.verify(bytes.fromhex(signature), _message(book, self.head, top))
         except (ValueError, exceptions.InvalidSignature):
             raise ValueError(f"the receipt for event {seq} was changed: its signature does not fit") from None
 
     def to_json(self) -> str:
         """The receipt as JSON text."""
         book, seq, at, kind, about, body, found = self.event
-        public, signature = self.signed
+        public, signature, salt, beside = self.proof
         document = {
             "receipt": 1,
             "book": book,
@@ -165,6 +261,8 @@ class Receipt:
             "previous": self.previous.hex(),
             "hash": found.hex(),
             "head": [self.head[0], self.head[1].hex()],
+            "salt": salt.hex(),
+            "beside": [one.hex() for one in beside],
             "key": public,
             "signature": signature,
         }
@@ -180,11 +278,14 @@ class Receipt:
             book, kind, body = (_is(read[name], str) for name in ("book", "kind", "body"))
             seq, at, head = (_is(number, int) for number in (read["seq"], read["at"], read["head"][0]))
             about = None if read["about"] is None else _is(read["about"], str)
-            previous, found, key, signature = (
-                bytes.fromhex(read[name]) for name in ("previous", "hash", "key", "signature")
+            previous, found, salt, key, signature = (
+                bytes.fromhex(read[name]) for name in ("previous", "hash", "salt", "key", "signature")
             )
+            beside = tuple(map(bytes.fromhex, _is(read["beside"], list)))
+            if len(salt) != _SALT or any(len(one) != len(ORIGIN) for one in beside):
+                raise ValueError("its salt or one of the hashes beside it is not of the right length")
             event = Event(book, seq, at, kind, about, body, found)
-            known = (key.hex(), signature.hex())
+            known = Proof(key.hex(), signature.hex(), salt, beside)
             made = cls(event, previous, (head, bytes.fromhex(read["head"][1])), known=known)
         except (KeyError, TypeError, AttributeError, IndexError, ValueError, RecursionError) as error:
             raise ValueError(f"this is not a receipt: {error!r}") from None

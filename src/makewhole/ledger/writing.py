@@ -6,13 +6,14 @@ import contextlib
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from makewhole.insured.refusals import Refusal
 from makewhole.ledger.database import Key, Store
 from makewhole.ledger.events import ORIGIN, Event, chained, plain_text
 from makewhole.ledger.following import read_on, recover, snapshot_of
-from makewhole.ledger.receipts import Receipt, Signer
+from makewhole.ledger.receipts import Receipt, Signer, make_receipts
 from makewhole.ledger.refusals import BookExists, KeyConflict, LedgerUnavailable, LogDamaged, UnknownBook
 from makewhole.ledger.rules import ENDS, KINDS, Body, State, read_text
 
@@ -148,10 +149,11 @@ class Writer:
             if not isinstance(error, Exception):
                 raise
             return
-        head = (state.seq, state.hash)
-        for one in group:
-            if one.error is None:
-                one.receipts = [Receipt(event, before, head, signer) for event, before in one.made]
+        granted = [one for one in group if one.error is None]
+        made = [pair for one in granted for pair in one.made]
+        receipts = make_receipts(made, (state.seq, state.hash), signer)
+        for one in granted:
+            one.receipts = list(islice(receipts, len(one.made)))
 
     def _keep_snapshot(self, state: State) -> None:
         """Keep the state at times, so that a book opens quickly."""
@@ -196,7 +198,8 @@ class Writer:
             state, found = self.state(), self.receipts(seq, seq)
             if not found:
                 raise LookupError(f"book {self.book!r} has no event {seq}; it has {state.seq}")
-            return Receipt(*found[0], (state.seq, state.hash), self._signer(state.key))
+            (receipt,) = make_receipts(found, (state.seq, state.hash), self._signer(state.key))
+            return receipt
 
     def receipts(self, first: int, last: int) -> list[tuple[Event, bytes]]:
         """Events that are stored, each with the hash before it."""

@@ -90,6 +90,8 @@ class ReceiptOut(Struct):
     previous: str
     hash: str
     head: tuple[int, str]
+    salt: str
+    beside: list[str]
     key: str
     signature: str
 
@@ -149,7 +151,9 @@ def _plain(receipt: Receipt) -> ReceiptOut:
     """The receipt as `to_json` states it; it is signed here, and not on the ledger's thread."""
     (book, seq, at, kind, about, body, hash_), (last, head) = receipt.event, receipt.head
     chain = (receipt.previous.hex(), hash_.hex(), (last, head.hex()))
-    return ReceiptOut(1, book, seq, at, kind, about, body, *chain, *receipt.signed)
+    key, signature, salt, beside = receipt.proof
+    others = [one.hex() for one in beside]
+    return ReceiptOut(1, book, seq, at, kind, about, body, *chain, salt.hex(), others, key, signature)
 
 
 async def _write(asked: Asked, verb: str, **more: Any) -> ReceiptOut:
