@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from makewhole.insured.refusals import Refusal
 from makewhole.ledger.database import Key, Store
-from makewhole.ledger.events import ORIGIN, Event, chained, plain_text
+from makewhole.ledger.events import ORIGIN, Event, body_text, chained, plain_text
 from makewhole.ledger.following import read_on, recover, snapshot_of
 from makewhole.ledger.receipts import Receipt, Signer
 from makewhole.ledger.refusals import BookExists, KeyConflict, LedgerUnavailable, LogDamaged, UnknownBook
@@ -299,7 +299,7 @@ class _Draft:
         """
         book, at, hash_ = self._book, self._at, state.hash
         for seq, (one, kind, body) in enumerate(self._decided, state.seq - len(self._decided) + 1):
-            previous, about, text = hash_, body.get("id"), plain_text(body)
+            previous, about, text = hash_, body.get("id"), body_text(kind, body)
             hash_ = chained(previous, book, seq, at, kind, about, text)
             event = Event(book, seq, at, kind, about, text, hash_)
             one.made.append((event, previous))
