@@ -160,10 +160,12 @@ def read_by(value: Any) -> str | list[str]:
 
 
 def _subject(state: State, given: Body, finished: Finished) -> tuple[str, Subject]:
-    id_ = read_text("id", given.get("id"))
-    subject = state.subjects.get(id_)
+    id_: Any = given.get("id")
+    subject = state.subjects.get(id_) if type(id_) is str else None
     if subject is None:
-        raise absent(id_, finished)
+        subject = state.subjects.get(read_text("id", id_))  # a text of another type may name it, too
+        if subject is None:
+            raise absent(id_, finished)
     return id_, subject
 
 
@@ -336,8 +338,13 @@ def settled(state: State, seq: int, at: int, given: Body, finished: Finished) ->
     if money.lost > money.capital:
         raise ConservationError(f"{money.lost} was lost, more than the capital of {money.capital}: a bug")
     del state.subjects[id_], state.reported[id_]
-    body = {"id": id_, "outcome": subject.outcome, "stakes": subject.bets}
-    body |= {"premiums": subject.premiums, "payouts": payouts}
+    body = {
+        "id": id_,
+        "outcome": subject.outcome,
+        "stakes": subject.bets,
+        "premiums": subject.premiums,
+        "payouts": payouts,
+    }
     if by is not None:
         body["by"] = by
     return body
