@@ -179,10 +179,9 @@ class PlainBookkeeping(Bookkeeping):
         y = outcome
         if type(y) is not int or not 0 <= y <= 1:
             y = arguments.outcome(outcome, None, graded=self.graded)
-        stakes: Any
         forecast, _, x, said, lines, _, (net,), (gross,), bets, _, _, risk, stakes, extra, _ = open_
         if bets > BLOCK:
-            stakes = self.stakes_on(get, open_)
+            stakes = tuple(self.stakes_on(get, open_))
         if stake is not None:
             net, gross, extra, placed = self._with_last(get, patch, open_, stake, by)
             stakes = (*stakes, placed)
@@ -215,9 +214,8 @@ class PlainBookkeeping(Bookkeeping):
             warm(self.memories, self.thaw, get, patch, (), gross < self.hardly)
         serial = self.serial = self.serial + 1
         count, at_risk, following, _ = get(STANDING)
-        count, at_risk = count - 1, at_risk - risk
-        if not count or at_risk < 0.0:  # no rounding may be left over
-            at_risk = 0.0
+        count -= 1
+        at_risk = max(0.0, at_risk - risk) if count else 0.0  # no rounding may be left over
         patch[STANDING] = _new(Standing, (count, at_risk, following, serial))
         if self.counts_room:
             patch[EXPOSURE] = get(EXPOSURE).left(open_, (), count)
