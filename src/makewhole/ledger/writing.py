@@ -86,7 +86,7 @@ class Writer:
         """The state after the last event that is stored; it must not be kept, nor changed."""
         with self._store.reading():
             state = self._caught_up()
-        if state.f is None:
+        if not state.begun:
             raise UnknownBook(f"there is no book {self.book!r}: create it first")
         return state
 
@@ -253,8 +253,8 @@ class _Draft:
 
     def _decide(self, state: State, one: Waiting) -> None:
         kind, given, key = one.request
-        if (state.f is None) != (kind == "created"):
-            if state.f is None:
+        if state.begun == (kind == "created"):
+            if not state.begun:
                 raise UnknownBook(f"there is no book {self._book!r}: create it first")
             raise BookExists(f"there is a book {self._book!r}: choose another name")
         if key is not None and self._repeats(one, key):
