@@ -125,13 +125,15 @@ def test_the_steps_in_place_are_the_forecasters_own(
 def test_they_are_the_same_in_a_long_run_too(kind: str) -> None:
     f, draw = BOOKS[kind](), np.random.default_rng(4)
     pair = [begun(State, f), begun(Slow, f)]
+    waiting: list[str] = []
     for k in range(400):
         id_, stake = f"UA-{k}", int(draw.integers(-70, 70)) or 1
         names = [["ann", "bob", "eve"][int(draw.integers(3))] for _ in range(int(draw.integers(3)))]
         steps: list[tuple[str, dict[str, Any]]] = [("forecast", {"id": id_, "mu": float(draw.uniform())})]
         steps += [("staked", {"id": id_, "by": name, "stake": stake}) for name in names]
-        if k >= 3:  # so that several are open at once
-            steps.append(("settled", {"id": f"UA-{k - 3}", "outcome": int(draw.integers(2))}))
+        waiting.append(id_)
+        while len(waiting) > (0 if k % 10 == 9 else 3):  # several are open at once, and at times none
+            steps.append(("settled", {"id": waiting.pop(0), "outcome": int(draw.integers(2))}))
         for step in steps:
             quick, slow = (done(one, *step, {}) for one in pair)
             assert repr(quick) == repr(slow)
@@ -146,6 +148,7 @@ def test_they_are_the_same_where_old_quotes_are_too_cheap(kind: str) -> None:
     for k in range(100):  # they know every outcome
         steps += [("staked", {"id": f"UA-{k}", "by": name, "stake": 50}) for name in ("ann", f"cid {k}")]
         steps.append(("settled", {"id": f"UA-{k}", "outcome": 1}))
+        steps.append(("forecast", {"id": f"new {k}", "mu": 0.5}))
     for step in steps:
         quick, slow = (done(one, *step, {}) for one in pair)
         assert repr(quick) == repr(slow)
