@@ -80,6 +80,7 @@ STEPS = st.one_of(
     st.tuples(st.just("stake"), st.integers(0, 3), st.floats(-0.3, 0.3), NAMES, st.none()),
     st.tuples(st.just("settle"), st.integers(0, 3), st.sampled_from([0, 1, 1.0, 0.5, 2]), STAKES, NAMES),
     st.tuples(st.just("settle"), st.integers(0, 3), st.sampled_from([0, 1]), st.none(), st.none()),
+    st.tuples(st.just("quote"), st.integers(0, 3), NAMES),
     st.tuples(st.just("void"), st.integers(0, 3)),
     st.tuples(st.just("many"), st.integers(1, 3)),
 )
@@ -100,6 +101,8 @@ def done(f: mw.InsuredForecaster, step: tuple[Any, ...]) -> Any:
         q = waiting[first % len(waiting)]
         if verb == "stake":
             return f.stake(q, rest[0], by=rest[1], price=rest[2])
+        if verb == "quote":
+            return repr(f.quote(q, by=rest[0]))
         if verb == "void":
             return f.void(q)
         paid = f.settle(q, rest[0], stake=rest[1], by=rest[2])
@@ -138,9 +141,23 @@ def test_they_are_the_same_in_a_long_run_too(kind: str) -> None:
         mu, b, y = float(draw.uniform()), float(draw.uniform(-0.6, 0.6)), int(draw.integers(2))
         who = ["ann", "bob", 7, "eve", None][int(draw.integers(5))]
         steps = [("forecast", mu, None), ("stake", 0, b, who, None), ("settle", 0, y, 1.0, "eve")]
-        steps[1:2] = [steps[1]] * int(draw.integers(3))
+        steps[1:2] = [("quote", 0, who), steps[1]] * int(draw.integers(3))
         for step in steps:
             assert done(pair[0], step) == done(pair[1], step)
+    assert state(pair[0]) == state(pair[1])
+
+
+@pytest.mark.parametrize("kind", BOOKS)
+def test_nobody_stakes_at_the_price_that_somebody_else_was_told(kind: str) -> None:
+    pair = both(kind)
+    steps = [
+        ("quote", 0, "ann"),
+        ("stake", 0, 0.3, "bob", None),
+        ("quote", 0, "eve"),
+        ("stake", 0, 0.2, "ann", None),
+    ]
+    for step in [("forecast", 0.4, None), *steps, ("settle", 0, 1, None, None)]:
+        assert done(pair[0], step) == done(pair[1], step)
     assert state(pair[0]) == state(pair[1])
 
 

@@ -16,6 +16,7 @@ from ledger.places import Clock, Place, new_book
 from makewhole.insured.refusals import Refusal
 from makewhole.ledger import Book, Receipt
 from makewhole.ledger.book import read_request
+from makewhole.ledger.events import body_text
 from makewhole.ledger.writing import Request, Waiting
 
 ids = st.sampled_from(['a "quoted" id', "vol 2 é 雨", "UA-1", "UA-1", 7])
@@ -70,6 +71,48 @@ def read_independently(rows: list[tuple[Any, ...]]) -> None:
         said = b"%d %d %s 4 book %s %s" % (seq, at, kind.encode(), of, body.encode())
         before = hashlib.sha256(before + said).digest()
         assert found == before
+
+
+texts, units = st.text(min_size=1, max_size=9), st.integers(-(2**50), 2**50)
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+bodies = st.one_of(
+    st.tuples(
+        st.just("forecast"),
+        st.fixed_dictionaries(
+            {
+                "id": texts,
+                "mu": numbers,
+                "version": units,
+                "published": st.lists(numbers, min_size=2, max_size=2),
+            },
+            optional={"c_hat": numbers, "closes": units, "groups": st.lists(texts)},
+        ),
+    ),
+    st.tuples(
+        st.just("staked"),
+        st.fixed_dictionaries(
+            {"id": texts, "by": texts | st.lists(texts), "stake": units, "on": units}
+            | {"mu": numbers, "c": numbers, "price": units},
+            optional={"most": units},
+        ),
+    ),
+    st.tuples(
+        st.just("settled"),
+        st.fixed_dictionaries(
+            {"id": texts, "outcome": units, "stakes": units, "premiums": units, "payouts": units},
+            optional={"by": texts},
+        ),
+    ),
+    st.tuples(st.sampled_from(["voided", "deposited"]), st.dictionaries(texts, units | texts)),
+)
+
+
+@given(bodies)
+def test_a_body_is_written_as_json_with_its_keys_in_order(event: tuple[str, dict[str, Any]]) -> None:
+    kind, body = event
+    assert body_text(kind, body) == json.dumps(
+        body, sort_keys=True, ensure_ascii=False, separators=(",", ":")
+    )
 
 
 def check_receipts(receipts: list[Receipt], rows: list[tuple[Any, ...]], head: tuple[Any, ...]) -> None:

@@ -15,7 +15,12 @@ from makewhole.insured.refusals import ForecastClosed, UnknownForecast
 
 def find_open(get: Get, forecast: Any) -> OpenForecast:
     """The open forecast that the caller means: the forecast itself, or its id. `get` reads the state."""
-    if type(forecast) is Forecast:  # the commonest case, in half the time
+    kind = type(forecast)
+    if kind is int or kind is str:  # the commonest cases, in half the time
+        entry = get(("open", forecast))
+        if type(entry) is OpenForecast:
+            return entry
+    elif kind is Forecast:
         entry = get(("open", forecast.id))
         if type(entry) is OpenForecast and entry[0] is forecast:
             return entry

@@ -11,7 +11,7 @@ from makewhole.corrections.names import Name, read_name
 from makewhole.decisions import binary_forecast
 from makewhole.forecasters import Said
 from makewhole.insured._kernels import least_price
-from makewhole.insured.book import BLOCK, Id, Line, OpenForecast, Stake, add, room_of
+from makewhole.insured.book import BLOCK, Id, Line, OpenForecast, Stake, add
 from makewhole.insured.bookkeeping import FEW, Bookkeeping, Closing
 from makewhole.insured.changes import (
     EXPOSURE,
@@ -25,8 +25,9 @@ from makewhole.insured.changes import (
     drafting,
 )
 from makewhole.insured.evidence import bet
-from makewhole.insured.lines import NEW, check_price, read_levels
+from makewhole.insured.lines import NEW, Account, check_price, read_levels
 from makewhole.insured.memories import warm
+from makewhole.insured.refusals import StakeRefused
 from makewhole.insured.results import check_conserved
 from makewhole.insured.totals import Standing, exact_sum
 
@@ -41,6 +42,9 @@ class PlainBookkeeping(Bookkeeping):
     Every function call costs as much as the arithmetic here, so the steps are written out. What is rare, and
     all that is refused, goes the general way. A test holds the two to the same states and the same words.
     """
+
+    # The last who asked for her price, her account then, and the price, which these two decide.
+    asked: tuple[Name, Account | None, float] = ("", None, 0.0)
 
     def open(
         self, get: Get, patch: Patch, x: Any, said: Said, groups: tuple[Name, ...], id_: Any
@@ -70,7 +74,8 @@ class PlainBookkeeping(Bookkeeping):
         count += 1
         room = None
         if self.counts_room:
-            room = room_of(lines, self.one_sided, self.max_stake)
+            most = 1.0 - mu if self.one_sided else max(0.0, 1.0 - mu - c, mu - c)  # `room_of`, written out
+            room = (most * self.max_stake,)
             patch[EXPOSURE] = get(EXPOSURE).entered(room, count)
         forecast = binary_forecast(mu, c, chosen, self.one_sided)
         entry: OpenForecast
@@ -104,7 +109,9 @@ class PlainBookkeeping(Bookkeeping):
             levels = ()
         else:
             account = get(("line", name)) or NEW
-            own = book.asked(name, account)
+            of, at, own = self.asked
+            if at is not account or of != name:  # else she was told it just now
+                own = book.asked(name, account)
             if own > (mu if self.one_sided else c):
                 dearer = book.surcharges(open_, amounts, own)
                 extra = add(extra, dearer) if extra and dearer else extra or dearer
@@ -132,6 +139,41 @@ class PlainBookkeeping(Bookkeeping):
             (forecast, number, x, said, lines, (), nets, grosses, bets, room, None, worst, last, extra, _NO),
         )
 
+    def take(
+        self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any, price: Any = None
+    ) -> int:
+        """Take a stake, if the caps leave room for it."""
+        try:
+            after = self.place(get, patch, open_, stake, by, price)
+        except StakeRefused as refused:
+            raise self._with_limit(refused, get, open_, stake, by) from None
+        forecast, _, _, _, _, _, _, _, bets, _, _, risk, stakes, _, _ = open_
+        serial = self.serial = self.serial + 1
+        count, at_risk, following, _ = get(STANDING)
+        patch[STANDING] = _new(Standing, (count, at_risk + (after[11] - risk), following, serial))
+        id_: Any = forecast.id
+        patch["open", id_] = after
+        if len(stakes) == BLOCK:
+            patch["stakes", id_, open_.blocks] = stakes
+        return bets
+
+    def own_prices(
+        self, get: Get, open_: OpenForecast, levels: tuple[Name, ...]
+    ) -> list[tuple[float, float]] | None:
+        """μ and c for a customer; None if they are those that were published.
+
+        Who asks often stakes next, and nothing has changed then: `place` need not compute it again.
+        """
+        book = self.lines
+        if book is None or len(levels) != 1:
+            return super().own_prices(get, open_, levels)
+        name = levels[0]
+        account = get(("line", name)) or NEW
+        own = book.asked(name, account)
+        self.asked = (name, account, own)
+        mu, c, _, _, _, _ = open_.lines[0]
+        return None if own <= (mu if self.one_sided else c) else book.own(open_, own)
+
     def close(
         self, get: Get, patch: Patch, open_: OpenForecast, outcome: Any, stake: Any, by: Any
     ) -> Closing:
@@ -139,8 +181,9 @@ class PlainBookkeeping(Bookkeeping):
         y = outcome
         if type(y) is not int or not 0 <= y <= 1:
             y = arguments.outcome(outcome, None, graded=self.graded)
-        stakes: Any = open_.stakes if open_.bets <= BLOCK else self.stakes_on(get, open_)
-        forecast, _, x, said, lines, _, (net,), (gross,), _, _, _, _, _, extra, _ = open_
+        forecast, _, x, said, lines, _, (net,), (gross,), bets, _, _, risk, stakes, extra, _ = open_
+        if bets > BLOCK:
+            stakes = tuple(self.stakes_on(get, open_))
         if stake is not None:
             net, gross, extra, placed = self._with_last(get, patch, open_, stake, by)
             stakes = (*stakes, placed)
@@ -173,14 +216,13 @@ class PlainBookkeeping(Bookkeeping):
             warm(self.memories, self.thaw, get, patch, (), gross < self.hardly)
         serial = self.serial = self.serial + 1
         count, at_risk, following, _ = get(STANDING)
-        count, at_risk = count - 1, at_risk - open_.at_risk
-        if not count or at_risk < 0.0:  # no rounding may be left over
-            at_risk = 0.0
+        count -= 1
+        at_risk = max(0.0, at_risk - risk) if count else 0.0  # no rounding may be left over
         patch[STANDING] = _new(Standing, (count, at_risk, following, serial))
         if self.counts_room:
             patch[EXPOSURE] = get(EXPOSURE).left(open_, (), count)
         patch["open", id_] = None
-        if open_.bets > BLOCK:
+        if bets > BLOCK:
             patch.update(dict.fromkeys([("stakes", id_, n) for n in range(open_.blocks)]))
         if self.lines is not None:
             self.lines.leave(get if stake is None else drafting(get, patch), patch, open_, stakes, payments)

@@ -16,6 +16,7 @@ from makewhole.insured.capital import CapitalNeeded, with_capital
 from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.insured.refusals import ConservationError, PriceRefused, StakeRefused
 from makewhole.ledger.events import ORIGIN
+from makewhole.ledger.in_place import InPlace, in_place
 from makewhole.ledger.money import MOST_UNITS, read_units, whole_price
 from makewhole.ledger.refusals import (
     CapitalRefused,
@@ -88,16 +89,56 @@ class Money:
 class State:
     """All that a log says of a book, up to the event `seq`."""
 
-    __slots__ = ("at", "f", "hash", "hold", "keys", "money", "name", "reported", "seq", "subjects", "unit")
+    __slots__ = (
+        "_f",
+        "_steps",
+        "at",
+        "cap",
+        "hash",
+        "hold",
+        "keys",
+        "money",
+        "name",
+        "reported",
+        "seq",
+        "subjects",
+        "unit",
+    )
 
     def __init__(self, name: str) -> None:
         self.name, self.seq, self.hash, self.at = name, 0, ORIGIN, 0
-        self.f: Any = None  # the InsuredForecaster, once there is one
+        self._f: Any = None
+        self._steps: InPlace | None = None
+        self.cap = 0  # the most that all stakes on one id may pay
         self.unit, self.hold = "", 0
         self.keys: list[str] = []  # the public keys that sign receipts, the present one last
         self.subjects: dict[str, Subject] = {}
         self.reported: dict[str, Subject] = {}  # those of them that have an outcome
         self.money = Money()
+
+    @property
+    def f(self) -> Any:
+        """The InsuredForecaster, once there is one; it has all that was done in place."""
+        if self._steps is not None:
+            self._steps.put_back()
+            self._steps = None
+        return self._f
+
+    @f.setter
+    def f(self, f: Any) -> None:
+        self._f, self._steps, self.cap = f, None, int(f.max_stake)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the book was created."""
+        return self._f is not None
+
+    @property
+    def steps(self) -> InPlace | None:
+        """The forecaster's steps in place; None if its book is not one that has them."""
+        if self._steps is None:
+            self._steps = in_place(self._f)
+        return self._steps
 
     @property
     def key(self) -> str:
@@ -161,10 +202,12 @@ def read_by(value: Any) -> str | list[str]:
 
 
 def _subject(state: State, given: Body, finished: Finished) -> tuple[str, Subject]:
-    id_ = read_text("id", given.get("id"))
-    subject = state.subjects.get(id_)
+    id_: Any = given.get("id")
+    subject = state.subjects.get(id_) if type(id_) is str else None
     if subject is None:
-        raise absent(id_, finished)
+        subject = state.subjects.get(read_text("id", id_))  # a text of another type may name it, too
+        if subject is None:
+            raise absent(id_, finished)
     return id_, subject
 
 
@@ -216,14 +259,19 @@ def forecast(state: State, seq: int, at: int, given: Body, finished: Finished) -
         if not isinstance(groups, (str, list, tuple)):
             raise TypeError(f"groups must be a text or a list of texts; got {groups!r}")
         groups = [read_text("groups", one) for one in ([groups] if isinstance(groups, str) else groups)]
-    made = state.f.forecast(mu=mu, c_hat=c_hat, groups=groups, id=seq)
+    steps = state.steps if c_hat is None and groups is None else None
+    if steps is not None and type(mu) is float and 0.0 <= mu <= 1.0:
+        published = list(steps.open(seq, mu))
+    else:
+        made = state.f.forecast(mu=mu, c_hat=c_hat, groups=groups, id=seq)
+        published = [made.mu, made.c]
     if subject.versions and not subject.staked_on:
         state.f.void(subject.versions.pop())  # nobody can stake on it any more
     subject.versions.append(seq)
     subject.forecasts += 1
     subject.staked_on, subject.closes = 0, closes
     state.subjects[id_] = subject
-    body = {"id": id_, "mu": float(mu), "version": subject.forecasts, "published": [made.mu, made.c]}
+    body = {"id": id_, "mu": float(mu), "version": subject.forecasts, "published": published}
     if c_hat is not None:
         body["c_hat"] = float(c_hat)
     if closes is not None:
@@ -239,21 +287,27 @@ def staked(state: State, seq: int, at: int, given: Body, finished: Finished) -> 
     check_open(id_, subject, at)
     by = read_by(given.get("by"))
     stake = read_stake(given.get("stake"))
-    cap = int(state.f.max_stake)
+    cap = state.cap
     if subject.gross + abs(stake) > cap:
         left = cap - subject.gross
         message = f"stake {stake} is over the cap of {cap} for id={id_!r}, all its versions: {left} is left"
         raise StakeRefused(message, left)
     on = subject.versions[-1]
-    quote = state.f.quote(on, by=by)
-    price = whole_price(stake, quote.mu, quote.c, state.money.turnover)
-    body = {"id": id_, "by": by, "stake": stake, "on": on, "mu": quote.mu, "c": quote.c, "price": price}
+    steps = state.steps if isinstance(by, str) else None
+    quoted = None if steps is None else steps.price(on, by)
+    if quoted is None:
+        steps, quote = None, state.f.quote(on, by=by)
+        quoted = quote.mu, quote.c, 0.0
+    mu, c, own = quoted
+    price = whole_price(stake, mu, c, state.money.turnover)
+    body = {"id": id_, "by": by, "stake": stake, "on": on, "mu": mu, "c": c, "price": price}
     most = given.get("most")
     if most is not None:
         body["most"] = read_units("price", most)
         if price > most:
             raise PriceRefused(f"the price is {price} now, above price={most}", price)
-    state.f.stake(on, float(stake), by=by)
+    if steps is None or not steps.stake(on, float(stake), by, own):
+        state.f.stake(on, float(stake), by=by)
     subject.bets += 1
     subject.staked_on += 1
     subject.gross += abs(stake)
@@ -331,7 +385,9 @@ def settled(state: State, seq: int, at: int, given: Body, finished: Finished) ->
     if state.f.thaw is not None and state.f.thaw.per_day is not None:
         state.f.begin_day(at // _DAY)
     for on in subject.versions:
-        state.f.settle(on, subject.outcome)
+        steps = state.steps
+        if steps is None or not steps.settle(on, subject.outcome):
+            state.f.settle(on, subject.outcome)
     payouts = subject.if_1 if subject.outcome else subject.if_0
     money = state.money
     money.payouts += payouts
@@ -339,8 +395,13 @@ def settled(state: State, seq: int, at: int, given: Body, finished: Finished) ->
     if money.lost > money.capital:
         raise ConservationError(f"{money.lost} was lost, more than the capital of {money.capital}: a bug")
     del state.subjects[id_], state.reported[id_]
-    body = {"id": id_, "outcome": subject.outcome, "stakes": subject.bets}
-    body |= {"premiums": subject.premiums, "payouts": payouts}
+    body = {
+        "id": id_,
+        "outcome": subject.outcome,
+        "stakes": subject.bets,
+        "premiums": subject.premiums,
+        "payouts": payouts,
+    }
     if by is not None:
         body["by"] = by
     return body

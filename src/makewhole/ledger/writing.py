@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from makewhole.insured.refusals import Refusal
 from makewhole.ledger.database import Key, Store
-from makewhole.ledger.events import ORIGIN, Event, chained, plain_text
+from makewhole.ledger.events import ORIGIN, Event, body_text, chained, plain_text
 from makewhole.ledger.following import read_on, recover, snapshot_of
 from makewhole.ledger.receipts import Receipt, Signer, make_receipts
 from makewhole.ledger.refusals import BookExists, KeyConflict, LedgerUnavailable, LogDamaged, UnknownBook
@@ -87,7 +87,7 @@ class Writer:
         """The state after the last event that is stored; it must not be kept, nor changed."""
         with self._store.reading():
             state = self._caught_up()
-        if state.f is None:
+        if not state.begun:
             raise UnknownBook(f"there is no book {self.book!r}: create it first")
         return state
 
@@ -256,8 +256,8 @@ class _Draft:
 
     def _decide(self, state: State, one: Waiting) -> None:
         kind, given, key = one.request
-        if (state.f is None) != (kind == "created"):
-            if state.f is None:
+        if state.begun == (kind == "created"):
+            if not state.begun:
                 raise UnknownBook(f"there is no book {self._book!r}: create it first")
             raise BookExists(f"there is a book {self._book!r}: choose another name")
         if key is not None and self._repeats(one, key):
@@ -302,7 +302,7 @@ class _Draft:
         """
         book, at, hash_ = self._book, self._at, state.hash
         for seq, (one, kind, body) in enumerate(self._decided, state.seq - len(self._decided) + 1):
-            previous, about, text = hash_, body.get("id"), plain_text(body)
+            previous, about, text = hash_, body.get("id"), body_text(kind, body)
             hash_ = chained(previous, book, seq, at, kind, about, text)
             event = Event(book, seq, at, kind, about, text, hash_)
             one.made.append((event, previous))
