@@ -25,7 +25,7 @@ from makewhole.insured.changes import (
     drafting,
 )
 from makewhole.insured.evidence import bet
-from makewhole.insured.lines import NEW, Account, check_price, read_levels
+from makewhole.insured.lines import NEW, check_price, read_levels
 from makewhole.insured.memories import warm
 from makewhole.insured.refusals import StakeRefused
 from makewhole.insured.results import check_conserved
@@ -42,9 +42,6 @@ class PlainBookkeeping(Bookkeeping):
     Every function call costs as much as the arithmetic here, so the steps are written out. What is rare, and
     all that is refused, goes the general way. A test holds the two to the same states and the same words.
     """
-
-    # The last who asked for her price, her account then, and the price, which these two decide.
-    asked: tuple[Name, Account | None, float] = ("", None, 0.0)
 
     def open(
         self, get: Get, patch: Patch, x: Any, said: Said, groups: tuple[Name, ...], id_: Any
@@ -109,9 +106,7 @@ class PlainBookkeeping(Bookkeeping):
             levels = ()
         else:
             account = get(("line", name)) or NEW
-            of, at, own = self.asked
-            if at is not account or of != name:  # else she was told it just now
-                own = book.asked(name, account)
+            own = book.asked(name, account)
             if own > (mu if self.one_sided else c):
                 dearer = book.surcharges(open_, amounts, own)
                 extra = add(extra, dearer) if extra and dearer else extra or dearer
@@ -156,23 +151,6 @@ class PlainBookkeeping(Bookkeeping):
         if len(stakes) == BLOCK:
             patch["stakes", id_, open_.blocks] = stakes
         return bets
-
-    def own_prices(
-        self, get: Get, open_: OpenForecast, levels: tuple[Name, ...]
-    ) -> list[tuple[float, float]] | None:
-        """μ and c for a customer; None if they are those that were published.
-
-        Who asks often stakes next, and nothing has changed then: `place` need not compute it again.
-        """
-        book = self.lines
-        if book is None or len(levels) != 1:
-            return super().own_prices(get, open_, levels)
-        name = levels[0]
-        account = get(("line", name)) or NEW
-        own = book.asked(name, account)
-        self.asked = (name, account, own)
-        mu, c, _, _, _, _ = open_.lines[0]
-        return None if own <= (mu if self.one_sided else c) else book.own(open_, own)
 
     def close(
         self, get: Get, patch: Patch, open_: OpenForecast, outcome: Any, stake: Any, by: Any

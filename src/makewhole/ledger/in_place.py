@@ -42,7 +42,8 @@ class InPlace:
     """The state of a forecaster, taken out of it, changed step by step, and put back at the end.
 
     Until then nobody may use the forecaster. An open forecast, a customer's account and her position are
-    taken when they are first needed; None stands for one that has gone.
+    taken when they are first needed; None stands for one that has gone. The forecaster keeps no position
+    where a forecast has only one bet; here every bet has one.
     """
 
     def __init__(self, f: InsuredForecaster, books: PlainBookkeeping) -> None:
@@ -78,7 +79,11 @@ class InPlace:
         for name, account in self.accounts.items():
             patch["line", name] = Account(*account)
         for (id_, name), held in self.positions.items():
-            patch["position", id_, name] = held and Position((held[0],), (held[1],), *held[2:])
+            entry = self.opens[id_]
+            if held is None or entry is None:
+                patch["position", id_, name] = None
+            elif entry.bets > 1:
+                patch["position", id_, name] = Position((held[0],), (held[1],), *held[2:])
         self.f._commit(patch)  # noqa: SLF001 - all at once, as the forecaster itself
 
     def _as_kept(self, id_: int, entry: _Open) -> OpenForecast:
@@ -165,7 +170,7 @@ class InPlace:
         capital = self.capital
         if capital is not None and risk < worst > capital - self.totals.loss - (self.at_risk - risk):
             return False
-        if lines is not None and not self._enter(id_, entry.line, b, more, by):
+        if lines is not None and not self._enter(id_, entry, b, more, by):
             return False
         dearer, levels = (more,) if more else (), () if lines is None else (by,)
         if len(entry.stakes) == BLOCK:
@@ -178,17 +183,21 @@ class InPlace:
         entry.bets += 1
         return True
 
-    def _enter(self, id_: int, line: Line, b: float, more: float, name: Any) -> bool:
+    def _enter(self, id_: int, entry: _Open, b: float, more: float, name: Any) -> bool:
         """Count a stake in a customer's line; False if that leaves too little."""
         place = (id_, name)
         total, low, at_risk, count = self.accounts.get(name) or self.kept(("line", name)) or NEW
+        if entry.bets == 1 and not entry.fresh:
+            for level in entry.stakes[0].levels:  # the only bet that there was is the position of its levels
+                only = [entry.net, entry.gross, entry.extra, entry.risk]
+                self.positions.setdefault((id_, level), only)
         held = self._position(place)
         if held is None:
             net, gross, dearer, now, count = b, abs(b), more, 0.0, count + 1
         else:
             net, gross, dearer, now = held
             net, gross, dearer = net + b, gross + abs(b), dearer + more
-        then = _worst(line[0], line[1], net, gross, dearer)
+        then = _worst(entry.line[0], entry.line[1], net, gross, dearer)
         after = at_risk + (then - now)
         lines: Any = self.lines
         if then > now and total + low + after > lines.own_lines.get(name, lines.each):
@@ -248,24 +257,25 @@ class InPlace:
             return
         if len(paid) == 1:
             for name in entry.stakes[0].levels:
-                self._close((id_, name), entry.fresh, paid[0], 0.0)
+                self._close((id_, name), entry.fresh, entry.risk, paid[0], 0.0)
             return
         amounts: dict[Any, list[float]] = {}
         for amount, (_, _, levels, _) in zip(paid, entry.stakes, strict=True):
             for name in levels:
                 amounts.setdefault(name, []).append(amount)
         for name, several in amounts.items():
-            self._close((id_, name), entry.fresh, *exact_sum(several))
+            held: Any = self._position((id_, name))
+            self._close((id_, name), entry.fresh, held[3], *exact_sum(several))
 
-    def _close(self, place: tuple[int, Any], fresh: bool, amount: float, rest: float) -> None:
-        """Close the position of a name on a forecast that has paid it so much (and the `rest`)."""
-        name, held = place[1], self._position(place) or (0.0, 0.0, 0.0, 0.0)
+    def _close(self, place: tuple[int, Any], fresh: bool, risk: float, amount: float, rest: float) -> None:
+        """Close a position, which could take `risk`, on a forecast that paid it so much (and the `rest`)."""
+        name = place[1]
         total, low, at_risk, count = self.accounts.get(name) or self.kept(("line", name))
         total, low = add_exactly(*add_exactly(total, low, amount), rest)
         lines: Any = self.lines
         if total < 0.0 and not lines.keep_gains:
             total = low = 0.0
-        at_risk = max(0.0, at_risk - held[3]) if count > 1 else 0.0  # no rounding may be left over
+        at_risk = max(0.0, at_risk - risk) if count > 1 else 0.0  # no rounding may be left over
         self.accounts[name] = [total, low, at_risk, count - 1]
         if fresh:
             del self.positions[place]
