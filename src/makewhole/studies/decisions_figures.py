@@ -96,17 +96,15 @@ def interval_size(results: Results, data: str) -> Any:
         wider = np.array([counts[middle > edge].sum() for edge in edges]) / counts.sum()
         seen = wider > 1e-5
         ax.plot(edges[seen], wider[seen], **style[name])
-        ends[name] = (edges[seen][-1], wider[seen][-1], style[name]["color"])
+        ends[name] = (edges[seen][-1], style[name]["color"])
     ax.set_yscale("log")
     ax.set_xlabel("|c|")
     ax.set_ylabel("share of forecasts with a larger |c|")
-    ax.set_xlim(0, max(x for x, _, _ in ends.values()) * 1.25)
-    taken: list[float] = []
-    for name, (x, _, colour) in sorted(ends.items(), key=lambda item: item[1][0]):  # where each line ends
-        height = 0.03 + 0.05 * sum(abs(x - other) < 0.2 * ax.get_xlim()[1] for other in taken)
-        taken.append(x)
-        place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
-        ax.annotate(shown(name), (x, height), (5, 0), color=colour, fontsize=8.5, **place)
+    ax.set_xlim(0, max(x for x, _ in ends.values()) * 1.02)
+    place: dict[str, Any] = {"xycoords": "axes fraction", "ha": "right", "va": "top", "fontsize": 9}
+    for k, (name, (x, colour)) in enumerate(sorted(ends.items(), key=lambda item: -item[1][0])):
+        text = f"{shown(name)}: up to {x:.2f}"  # where the line ends
+        ax.annotate(text, (0.99, 0.98 - 0.065 * k), color=colour, **place)
     return figure
 
 

@@ -278,7 +278,7 @@ passengers and the networks' first weights; the flights are the same for all, wh
 judged again on other airlines and another year.
 
 The airline loses next to nothing on the insurance in the long run, as the paper says: at most 0.3 cents for a
-dollar insured where few passengers are cautious. So do the paper's alternatives, without the guarantee. What
+dollar insured where few passengers are cautious. So do the paper's alternatives (under a cent). What
 the correction adds is smaller. With few flights revenue is higher with Algorithm 3 (swap) than without it, as
 the paper says; by the end of the season what is left is under 20 cents a passenger. More revenue is not more
 utility: total utility is higher at every share until flight 140 to 370, on JetBlue at no time, and after one
