@@ -94,6 +94,7 @@ class State:
         "_steps",
         "at",
         "cap",
+        "counts_days",
         "hash",
         "hold",
         "keys",
@@ -110,6 +111,7 @@ class State:
         self._f: Any = None
         self._steps: InPlace | None = None
         self.cap = 0  # the most that all stakes on one id may pay
+        self.counts_days = False  # whether its thaw is limited by the day
         self.unit, self.hold = "", 0
         self.keys: list[str] = []  # the public keys that sign receipts, the present one last
         self.subjects: dict[str, Subject] = {}
@@ -127,6 +129,7 @@ class State:
     @f.setter
     def f(self, f: Any) -> None:
         self._f, self._steps, self.cap = f, None, int(f.max_stake)
+        self.counts_days = f.thaw is not None and f.thaw.per_day is not None
 
     @property
     def begun(self) -> bool:
@@ -382,7 +385,7 @@ def settled(state: State, seq: int, at: int, given: Body, finished: Finished) ->
         raise SubjectOpen(f"no outcome was reported for id={id_!r}")
     if at < subject.due:
         raise SubjectOpen(f"the outcome of id={id_!r} is held until {subject.due}; it is {at}")
-    if state.f.thaw is not None and state.f.thaw.per_day is not None:
+    if state.counts_days:
         state.f.begin_day(at // _DAY)
     for on in subject.versions:
         steps = state.steps
