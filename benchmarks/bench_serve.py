@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from timing import Row
 CONNECTIONS, LISTENERS = 64, 200
 SECONDS, TURNS = 1.5, 3
 BOOK, IDS = "bench", 20
+LONG_IDS, LONG_STAKES = 1_000, 1_000  # a million settled stakes
 
 
 class Measured(NamedTuple):
@@ -161,6 +163,54 @@ def new_ledger(path: Path) -> str:
         return Keys(ledger.store).add("customer", "ann")
 
 
+def long_ledger(path: Path) -> None:
+    """A ledger whose book has a million settled stakes."""
+    with Ledger.open(path) as ledger:
+        book = ledger.create(BOOK, capital=10**9, max_stake=10**8, unit="cent")
+        for k in range(LONG_IDS):
+            id_ = f"flight {k}"
+            asked: list[dict[str, Any]] = [{"do": "forecast", "id": id_, "mu": 0.3}]
+            asked += [
+                {"do": "stake", "id": id_, "by": f"customer {n}", "stake": 100 if n % 3 else -40}
+                for n in range(LONG_STAKES)
+            ]
+            book.do_many([*asked, {"do": "settle", "id": id_, "outcome": int(k % 3 == 0)}])
+
+
+def fetch(port: int, path: str) -> int:
+    """How many bytes an answer has."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
+        return len(answer.read())
+
+
+def page_rows() -> list[Row]:
+    """The statement of a book with a million settled stakes: the page, its charts, and all that they load."""
+    parts = (f"/books/{BOOK}", f"/books/{BOOK}/charts.json")
+    files = [
+        f"/static/{name}" for name in ("uplot-1.6.32.min.js", "uplot-1.6.32.min.css", "page.css", "page.js")
+    ]
+    with contextlib.ExitStack() as stack:
+        path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "long.db"
+        long_ledger(path)
+        port = free_port()
+        stack.enter_context(process("-m", "makewhole", "serve", path, "--port", port, "--rate", 0))
+        answers(port)
+        began = time.perf_counter()
+        size = sum(fetch(port, part) for part in parts)
+        first = time.perf_counter() - began
+        again = float("inf")
+        for _ in range(5):
+            began = time.perf_counter()
+            sum(fetch(port, part) for part in parts)
+            again = min(again, time.perf_counter() - began)
+        size += sum(fetch(port, file) for file in files)
+    return [
+        Row("the statement of 10⁶ settled stakes, first", first, "a second", 1.0, "s", 1.0),
+        Row("the same, again", again, "a second", 1.0, "s", 1.0),
+        Row("its size, with all that it loads", size / 1000, "300 kB", 300.0, "kB", 1.0),
+    ]
+
+
 def rows() -> list[Row]:
     """All of it."""
     with contextlib.ExitStack() as stack:
@@ -191,6 +241,7 @@ def rows() -> list[Row]:
         Row(
             "a durable stake while 200 listen", heard.each, "while nobody listens", alone.each, "µs", 1 / 0.9
         ),
+        *page_rows(),
     ]
 
 
