@@ -356,11 +356,11 @@ that its mean loss falls faster than chance allows; the oracle shows what chance
 mean |c| a reserve is some 30 times nearer to zero than swap.
 
 c is small in size, but negative in most forecasts: those are prices, and no intervals. Swap's widths are like
-follow-the-leader's. They are not like those without a correction, where c is ĉ: here ĉ is kept in [0, ½], and
-half of them are next to 0. Nor is every forecast wrong: with an interval as wide as a bin's standard error,
-one loss in six was in its range, which is less than "almost always incorrect" says.
+follow-the-leader's. They are not like those without a correction, where c is ĉ; but that is because here ĉ is
+kept in [0, ½], where half of them are next to 0. As the paper says, the loss under a calibrated forecast is
+never the true one; in an interval of ± the largest standard error of a bin it is in one case in six.
 
-Balance is over all bets. Within one digit every correction is off by about as much as none at all: from six
+Balance is over all bets. Within one digit every correction is off by about as much as none at all: from seven
 times as much as over all bets (gradient descent with small steps) to two thousand times (reserve). Exactness
 says nothing about any single group.""",
     shown="You have just seen twenty decision makers insure themselves on MNIST digits, and which correction "

@@ -220,7 +220,8 @@ def nearer_to_balance(results: list[dict[str, Any]]) -> list[Claim]:
         if not others:
             continue
         further = {name: (np.array(sizes[name]) - sizes[runs.main]).tolist() for name in others}
-        text = f"at the end {runs.main}'s bets are nearer to balance than those of {whom}"
+        text = f"at the end, in the mean over shares, {runs.main}'s bets are nearer to balance than those of "
+        text += whom
         numbers = f"|what the airline won|, dollars per passenger: {runs.main} {interval(sizes[runs.main])}; "
         numbers += f"how much further: {listed(further)}; mean |c|: " + ", ".join(
             f"{name} {runs.mean_over_all('mean_size_of_c', name):.3g}" for name in (runs.main, *others)
@@ -245,7 +246,7 @@ def nobody_worse_off(results: list[dict[str, Any]]) -> list[Claim]:
         f"{who}: " + ", ".join(f"{mean:.2f}" for key, mean in means.items() if key.startswith(who))
         for who in ("airline", *TYPES)
     )
-    return [Claim(text, "not in the paper", all_positive(gains), numbers, "airline")]
+    return [Claim(text, "§6, “for free”", all_positive(gains), numbers, "airline")]
 
 
 JUDGES = (

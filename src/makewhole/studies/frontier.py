@@ -145,7 +145,7 @@ def certificates_hold(results: list[Result]) -> list[Claim]:
         if name == "guard"
     ]
     near: Verdict = "holds" if max(over) <= 1 + 1e-9 else "fails"
-    optimal = "the guard charges at most one cap more than any policy with its certificate must"
+    optimal = "the guard charges at most one cap more than any policy with its certificate must, above ĉ"
     return [
         Claim(text, "our Theorems B and D", kept, numbers, "frontier"),
         Claim(optimal, "what any policy must charge", near, f"at most {max(over):.3f} caps more", "frontier"),
@@ -304,22 +304,23 @@ is cheap in all has simply lost more. We judge by what honest customers get who 
 {WOULD_PAY:g} (and the model's own ĉ); the seeds draw who comes. No correction at all under the capital's
 *guard*, which raises c only when less than a cap is left, charges within a cap of the least that anybody
 could who never goes below the model's own ĉ, with the same certificate. It serves all who come while there is
-capital, then nobody. The *barrier*, which asks a spread of 0.02 and more as the capital shrinks, serves at
-least as many, at that price. A *reserve* with the same certificate serves all where the model's own ĉ pays
-for its noise (flights and MNIST, honest customers), and they pay less there than under the barrier, since its
-price may fall below ĉ; elsewhere it serves few: the noise moves c above what they would pay. Over
-deterministic swap it serves almost nobody: one unlucky bet in a cell is enough. Where somebody knows one
-outcome in ten, it takes some 50 caps on the flights and 150 on the other logs to serve nearly everybody for
-these 4,000 rounds, and more for longer; names and lines stop her (the study of the market).
+capital, then nobody. The *barrier*, which asks a spread of 0.02 and more as the capital shrinks, serves about
+as many or more, at that price. A *reserve* with the same certificate, at 50 caps, serves all where the
+model's own ĉ pays for its noise (flights and MNIST, honest customers); on the flights they pay less than
+under the barrier, since its price may fall below ĉ, on MNIST that is undecided. Elsewhere it serves few with
+50 caps: the noise moves c above what they would pay. Over deterministic swap it serves almost nobody: one
+unlucky bet in a cell is enough. Where somebody knows one outcome in ten, the barrier needs some 50 caps on
+the flights and 150 on the other logs to serve nearly everybody for these 4,000 rounds, and more for longer;
+names and lines stop her (the study of the market).
 
-How near to balance a book comes is another question, asked in exact mode and at the same mean |c|, since
-who moves c further is nearer for that alone. On short honest books (1,000 rounds) a reserve is some 3 to 8
-times nearer to zero than swap. Where somebody knows better, what she takes sets the mean of |c|, and the rate
-hardly does: a quick reserve is then nearer at no cost in c (the steep lines of the figure), by 3 to 8 times
-at the rate whose mean |c| is the nearest to swap's. Other rates with nearly the same mean |c| give anything
-from half to eleven times, the slow ones less. On long honest books it depends on the log, from no nearer at
-all (flights) to 9 times (games). The factor of 30 on the tasks of MNIST and Adult above is not general, and
-one of a hundred or more we have not seen.""",
+How near to balance a book comes is another question, asked in exact mode and at the same mean |c|, since who
+moves c further is nearer for that alone. On short honest books (1,000 rounds) a reserve is some 3 to 8 times
+nearer to zero than swap. Where somebody knows better, it is 3 to 8 times nearer, too. In long books what she
+takes then sets the mean of |c|, and the rate hardly does: a quicker reserve is nearer at no cost in c (the
+steep lines of the figure). Other rates with nearly the same mean |c| give anything from half to eleven times,
+the slow ones less. On long honest books it depends on the log, from no nearer at all (flights) to 9 times
+(games). The factor of 30 on the tasks of MNIST and Adult above is not general, and one of a hundred or more
+we have not seen.""",
     shown="You have just seen what a bound on the forecaster's total loss costs honest customers, at several "
     "sizes of the capital set aside.",
     next_step="Next, replay a log of your own: makewhole backtest --help; or, for this study, "

@@ -310,7 +310,8 @@ def draw_regret(results: list[Result]) -> Any:
     ends |= {name: (last, GREY) for name, last in _draw_bounds(ax, long).items()}
     first: dict[str, Any] = {"xycoords": "axes fraction", "fontsize": 8.5}
     for k, name in enumerate(names):  # named once, in the first panel
-        axes[0, 0].annotate(name, (0.04, 0.04 + 0.055 * k), color=style[name]["color"], **first)
+        label = f"{name} (dashed)" if style[name]["linestyle"] != "-" else name
+        axes[0, 0].annotate(label, (0.04, 0.04 + 0.055 * k), color=style[name]["color"], **first)
     for ax in axes[0]:
         ax.set_xscale("log")
         ax.set_yscale("log")
@@ -361,13 +362,13 @@ STUDY = Study(
     title="What the paper states",
     why="""\
 The paper's propositions and lemmas, tried out one by one, numbered as they are printed; proofs and symbols
-are in [theory.md](theory.md), "The paper's theorems as printed". Those about decisions and bets hold, but
-for a slip in the stake for K classes. The theorem on swap regret is about λ, the target that would have
-balanced a bet, and the K cells into which the range of λ is divided; ψ is any other way to choose λ. In its
-proof the shifts of Lemma 2 must be allowed to leave [−1, 1], Lemma 4 needs targets in an interval of length
-2, and not the δ² of its proof, and the sum of Lemma 5 lacks a 1, which does no harm. One who reads the draw
-off c undoes the theorem as it is printed. Against others we have no proof of any of its forms, and no game
-that speaks against one: such rows are undecided.""",
+are in [theory.md](theory.md), "The paper's theorems as printed". Those about decisions and bets hold, but for
+a slip in the stake for K classes. The theorem on swap regret is about λ, the target that would have balanced
+a bet, and the K cells into which the range of λ is divided; ψ is any other way to choose λ. In its proof the
+shifts of Lemma 2 must be allowed to leave [−1, 1], Lemma 4 needs, for sequences in general, targets in an
+interval of length 2, and not the δ² of its proof, and the sum of Lemma 5 lacks a 1, which does no harm. One
+who reads the draw off c undoes the theorem as it is printed. Against others we have no proof of any of its
+forms, and no game that speaks against one: such rows are undecided.""",
     shown="You have just seen the paper's propositions and lemmas tried out, and where they need mending.",
     next_step="Next, read the proofs in docs/theory.md, or see who can beat which correction: "
     "makewhole study adversaries.",
