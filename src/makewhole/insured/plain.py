@@ -27,7 +27,6 @@ from makewhole.insured.changes import (
 from makewhole.insured.evidence import bet
 from makewhole.insured.lines import NEW, check_price, read_levels
 from makewhole.insured.memories import warm
-from makewhole.insured.refusals import StakeRefused
 from makewhole.insured.results import check_conserved
 from makewhole.insured.totals import Standing, exact_sum
 
@@ -133,24 +132,6 @@ class PlainBookkeeping(Bookkeeping):
             OpenForecast,
             (forecast, number, x, said, lines, (), nets, grosses, bets, room, None, worst, last, extra, _NO),
         )
-
-    def take(
-        self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any, price: Any = None
-    ) -> int:
-        """Take a stake, if the caps leave room for it."""
-        try:
-            after = self.place(get, patch, open_, stake, by, price)
-        except StakeRefused as refused:
-            raise self._with_limit(refused, get, open_, stake, by) from None
-        forecast, _, _, _, _, _, _, _, bets, _, _, risk, stakes, _, _ = open_
-        serial = self.serial = self.serial + 1
-        count, at_risk, following, _ = get(STANDING)
-        patch[STANDING] = _new(Standing, (count, at_risk + (after[11] - risk), following, serial))
-        id_: Any = forecast.id
-        patch["open", id_] = after
-        if len(stakes) == BLOCK:
-            patch["stakes", id_, open_.blocks] = stakes
-        return bets
 
     def close(
         self, get: Get, patch: Patch, open_: OpenForecast, outcome: Any, stake: Any, by: Any
