@@ -167,6 +167,7 @@ class Attack:
         assert total + exposed <= CAPITAL + 1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     st.sampled_from(KINDS),
