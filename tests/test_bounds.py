@@ -35,6 +35,7 @@ def test_probabilities_may_differ_from_row_to_row(ps: list[float], risk: float) 
     assert chance[high < mean].sum() <= risk * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @given(st.floats(0, 1), st.floats(1, 1e6), st.floats(1e-6, 0.5))
 def test_the_ends_are_where_the_tail_is_the_risk(mean: float, rows: float, risk: float) -> None:
     (low,), (high,) = bounds.interval(np.array([mean]), np.array([rows]), risk)

@@ -327,6 +327,7 @@ def test_an_event_must_have_one_forecast_and_one_outcome() -> None:
         mw.backtest(log.assign(mu=0.5), event="e", max_stake=1.5)
 
 
+@pytest.mark.slow
 def test_memory_stays_flat_in_the_rows() -> None:
     def peak(rows: int) -> int:
         log = pl.DataFrame(make_log(rows))

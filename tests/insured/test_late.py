@@ -345,6 +345,7 @@ def test_a_backtest_certifies_all_the_groups_there_will_be() -> None:
     assert result.certificate.bound == f.statement().certificate.bound == pytest.approx(15.0)
 
 
+@pytest.mark.slow
 def test_a_clairvoyant_cannot_live_on_rounding() -> None:
     """If a step were lost in rounding, λ would stand still just below the top, and pay a little for ever."""
     for rate, start, c_range in ((1e-5, 100 - 3.5e-10, (-99.5, -99.5)), (1e-4, 0.5 - 1.3e-13, (0.0, 0.5))):

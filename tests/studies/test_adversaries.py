@@ -65,6 +65,7 @@ def test_phases_of_doubling_length_beat_follow_the_leader_for_ever() -> None:
     assert worst(mw.DeterministicSwap.for_horizon(rounds)) < 0.02
 
 
+@pytest.mark.slow
 def test_no_correction_loses_half_the_stake_to_a_clairvoyant_and_the_others_hardly_anything() -> None:
     rounds = 4000
 

@@ -108,6 +108,7 @@ def test_an_insider_wins_what_he_knows_until_c_stops_him() -> None:
     assert abs(adversaries.mean_loss("insider", "deterministic swap", 100_000, 0)) < 0.001
 
 
+@pytest.mark.slow
 def test_bounds_are_kept_and_swap_loses_to_the_reader() -> None:
     settings = adversaries.AdversarySettings((1000, 10_000, 100_000, 1_000_000))
     results = [adversaries.run(settings, name, 0) for name in LINEUP]
