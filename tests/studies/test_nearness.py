@@ -30,7 +30,7 @@ def results(widths: dict[str, float], losses: dict[str, float]) -> list[dict[str
 
 
 def test_the_rate_is_chosen_by_c_and_not_by_the_loss() -> None:
-    slow, quick = RESERVES[-1], RESERVES[0]
+    quick, *_, slow = RESERVES
     widths = {SWAP: 0.05, slow: 0.051, quick: 0.4}
     claims = nearness.reserve_is_nearer(results(widths, {SWAP: 0.01, slow: 0.02, quick: 1e-6}))
     assert {claim.verdict for claim in claims} == {"fails"}  # the quick one is nearer, but at another |c|
@@ -41,8 +41,9 @@ def test_the_rate_is_chosen_by_c_and_not_by_the_loss() -> None:
 
 
 def test_rates_with_about_the_same_c_are_told_of() -> None:
-    widths = {SWAP: 0.05, RESERVES[1]: 0.0501, RESERVES[2]: 0.0499, RESERVES[3]: 0.051}
-    losses = {SWAP: 0.01, RESERVES[1]: 0.001, RESERVES[2]: 0.005, RESERVES[3]: 0.002}
+    one, two, three, *_ = RESERVES
+    widths = {SWAP: 0.05, one: 0.0501, two: 0.0499, three: 0.051}
+    losses = {SWAP: 0.01, one: 0.001, two: 0.005, three: 0.002}
     assert "2 to 10 at rates within 5%" in nearness.reserve_is_nearer(results(widths, losses))[0].numbers
 
 

@@ -11,7 +11,7 @@ from makewhole.corrections.names import Name, read_name
 from makewhole.decisions import binary_forecast
 from makewhole.forecasters import Said
 from makewhole.insured._kernels import least_price
-from makewhole.insured.book import BLOCK, Id, Line, OpenForecast, Stake, add
+from makewhole.insured.book import BLOCK, Id, Line, OpenForecast, Stake, add, room_of
 from makewhole.insured.bookkeeping import FEW, Bookkeeping, Closing
 from makewhole.insured.changes import (
     EXPOSURE,
@@ -70,8 +70,7 @@ class PlainBookkeeping(Bookkeeping):
         count += 1
         room = None
         if self.counts_room:
-            most = 1.0 - mu if self.one_sided else max(0.0, 1.0 - mu - c, mu - c)  # `room_of`, written out
-            room = (most * self.max_stake,)
+            room = room_of(lines, self.one_sided, self.max_stake)
             patch[EXPOSURE] = get(EXPOSURE).entered(room, count)
         forecast = binary_forecast(mu, c, chosen, self.one_sided)
         entry: OpenForecast

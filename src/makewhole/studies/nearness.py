@@ -24,8 +24,9 @@ ROUNDS = 50_000  # of a log, or as many as it has
 SHORT = 1_000
 LENGTHS = ("short", "long")
 KNOWN = {"honest customers only": 0.0, "somebody knows one outcome in ten": 0.1}
-RATES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)
-SWAP, RESERVES = "swap", tuple(f"reserve {rate:g}" for rate in RATES)
+SWAP = "swap"
+_RATES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)
+RESERVES = {f"reserve {rate:g}": rate for rate in _RATES}
 _BOOKS = 8  # of each kind, per seed: one alone may end near zero by luck
 _ALIKE = 0.05  # mean |c| that differ by less than this share of swap's count as the same
 
@@ -60,11 +61,8 @@ def _book(log: Log, rounds: int, share: float, draw: np.random.Generator) -> Log
 
 def _run(name: str, book: Log, seed: int) -> Seen:
     rounds, c_range = len(book["y"]), (float(book["c_hat"].min()), float(book["c_hat"].max()))
-    correction = (
-        make_correction(SWAP, rounds, c_range, seed)
-        if name == SWAP
-        else make_reserve(RATES[RESERVES.index(name)])
-    )
+    swap = name == SWAP
+    correction = make_correction(SWAP, rounds, c_range, seed) if swap else make_reserve(RESERVES[name])
     terms: Any = {"correction": correction, "mode": "exact", "max_stake": 1.0, "c_range": c_range}
     done = backtest(make_frame(book, "polars"), stake="stake", c_hat="c_hat", **terms)
     return Seen(abs(done.total_loss) / rounds, done.mean_size_of_c)
