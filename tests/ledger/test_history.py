@@ -9,7 +9,7 @@ import pytest
 from ledger.places import Clock, Place, new_book
 from makewhole.ledger import LogDamaged, Receipt, database, writing
 from makewhole.ledger.events import ORIGIN, chained
-from makewhole.ledger.receipts import make_receipts
+from makewhole.ledger.receipts import sign_together
 
 COLUMNS = "seq, at, kind, about, body, hash"
 
@@ -183,7 +183,9 @@ def test_another_key_that_signs_again_is_found(where: Place, book: list[Receipt]
     place = where._replace(key=where.key.with_suffix(".other"))
     with place.open() as ledger:
         forger = ledger._own_key()
-    forged = [made for one in book for made in make_receipts([(one.event, one.previous)], one.head, forger)]
+    forged = [Receipt(one.event, one.previous) for one in book]
+    for made, one in zip(forged, book, strict=True):
+        sign_together([made], one.head, forger)
     assert finds(where, book[3]) is None
     for one in forged:
         one.check()  # it is consistent in itself

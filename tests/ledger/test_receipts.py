@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ledger.places import Place, new_book
 from makewhole.ledger import Receipt
 from makewhole.ledger.events import ORIGIN, Event, chained
-from makewhole.ledger.receipts import Signer, make_receipts
+from makewhole.ledger.receipts import Signer, sign_together
 
 BOOK, TOGETHER = "bücher", 32
 
@@ -45,8 +45,9 @@ def log(count: int) -> list[tuple[Event, bytes]]:
 
 def receipts(count: int, signer: Signer) -> list[Receipt]:
     """Receipts for so many events that were stored together."""
-    made = log(count)
-    return list(make_receipts(made, (count, made[-1][0].hash), signer))
+    made = [Receipt(*pair) for pair in log(count)]
+    sign_together(made, (count, made[-1].event.hash), signer)
+    return made
 
 
 def sha(*parts: bytes) -> bytes:

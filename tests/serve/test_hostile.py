@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from makewhole.ledger import Ledger, Receipt
 from makewhole.ledger.events import Event, chained
-from makewhole.ledger.receipts import Signer, make_receipts
+from makewhole.ledger.receipts import Signer, sign_together
 from makewhole.serve import service
 from makewhole.serve.desk import Desk
 from serve.served import BOOK, Served, api, new_book, run, served, wait_for
@@ -451,7 +451,8 @@ def forged(book: str, seq: int, head: int) -> str:
     private = Ed25519PrivateKey.generate()
     hash_ = chained(bytes(32), book, seq, 1, "staked", "x", "{}")
     event = Event(book, seq, 1, "staked", "x", "{}", hash_)
-    (made,) = make_receipts([(event, bytes(32))], (head, bytes(32)), Signer(private))
+    made = Receipt(event, bytes(32))
+    sign_together([made], (head, bytes(32)), Signer(private))
     return made.to_json()
 
 

@@ -32,6 +32,8 @@ VERBS: dict[str, tuple[str, tuple[str, ...]]] = {
     "withdraw": ("withdrawn", ("amount",)),
     "compensate": ("compensated", ("id", "by", "amount", "reason")),
 }
+_KNOWN = {verb: frozenset(names) for verb, (_, names) in VERBS.items()}
+_new = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,9 +406,9 @@ def read_request(given: Mapping[str, Any]) -> Request:
     if not isinstance(verb, str) or verb not in VERBS:
         raise ValueError(f"do must be one of {', '.join(VERBS)}; got {verb!r}")
     kind, names = VERBS[verb]
-    asked = {}
+    known, asked = _KNOWN[verb], {}
     for name, value in given.items():
-        if name in names:
+        if name in known:
             if value is not None:
                 # NumPy's numbers as Python's: then -5 is below 0, and the same number is the same request.
                 asked[name] = value.item() if isinstance(value, np.generic) else value
@@ -417,7 +419,7 @@ def read_request(given: Mapping[str, Any]) -> Request:
         asked["closes"] = read_time("closes", asked["closes"])
     if "price" in asked:
         asked["most"] = asked.pop("price")
-    return Request(kind, asked, given.get("key"))
+    return _new(Request, (kind, asked, given.get("key")))
 
 
 def read_time(name: str, value: Any) -> int:

@@ -42,8 +42,8 @@ class InPlace:
     """The state of a forecaster, taken out of it, changed step by step, and put back at the end.
 
     Until then nobody may use the forecaster. An open forecast, a customer's account and her position are
-    taken when they are first needed; None stands for one that has gone. The forecaster keeps no position
-    where a forecast has only one bet; here every bet has one.
+    taken when they are first needed; None stands for one that has gone. As in the forecaster, there is no
+    position where a forecast has only one bet.
     """
 
     def __init__(self, f: InsuredForecaster, books: PlainBookkeeping) -> None:
@@ -170,7 +170,7 @@ class InPlace:
         capital = self.capital
         if capital is not None and risk < worst > capital - self.totals.loss - (self.at_risk - risk):
             return False
-        if lines is not None and not self._enter(id_, entry, b, more, by):
+        if lines is not None and not self._enter(id_, entry, b, more, by, worst):
             return False
         dearer, levels = (more,) if more else (), () if lines is None else (by,)
         if len(entry.stakes) == BLOCK:
@@ -183,27 +183,27 @@ class InPlace:
         entry.bets += 1
         return True
 
-    def _enter(self, id_: int, entry: _Open, b: float, more: float, name: Any) -> bool:
-        """Count a stake in a customer's line; False if that leaves too little."""
-        place = (id_, name)
+    def _enter(self, id_: int, entry: _Open, b: float, more: float, name: Any, worst: float) -> bool:
+        """Count a stake in a customer's line; False if that leaves too little.
+
+        With it all bets on the forecast can lose `worst`.
+        """
         total, low, at_risk, count = self.accounts.get(name) or self.kept(("line", name)) or NEW
-        if entry.bets == 1 and not entry.fresh:
-            for level in entry.stakes[0].levels:  # the only bet that there was is the position of its levels
-                only = [entry.net, entry.gross, entry.extra, entry.risk]
-                self.positions.setdefault((id_, level), only)
-        held = self._position(place)
-        if held is None:
-            net, gross, dearer, now, count = b, abs(b), more, 0.0, count + 1
-        else:
-            net, gross, dearer, now = held
+        now, then, held, lines = 0.0, worst, None, self.lines
+        if entry.bets:
+            if entry.bets == 1:
+                for level in entry.stakes[0].levels:  # the bet that there was is the position of its levels
+                    self.positions[id_, level] = [entry.net, entry.gross, entry.extra, entry.risk]
+            held = self._position((id_, name))
+            net, gross, dearer, now = held or (0.0, 0.0, 0.0, 0.0)
             net, gross, dearer = net + b, gross + abs(b), dearer + more
-        then = _worst(entry.line[0], entry.line[1], net, gross, dearer)
+            then = _worst(entry.line[0], entry.line[1], net, gross, dearer)
         after = at_risk + (then - now)
-        lines: Any = self.lines
-        if then > now and total + low + after > lines.own_lines.get(name, lines.each):
+        if then > now and total + low + after > lines.own_lines.get(name, lines.each):  # type: ignore[union-attr]  # it is called where there are lines
             return False
-        self.accounts[name] = [total, low, after, count]
-        self.positions[place] = [net, gross, dearer, then]
+        self.accounts[name] = [total, low, after, count if held else count + 1]
+        if entry.bets:
+            self.positions[id_, name] = [net, gross, dearer, then]
         return True
 
     def settle(self, id_: int, y: int) -> bool:
@@ -222,7 +222,7 @@ class InPlace:
             expected, target = net * error - gross * c, net / gross * error - origin
             if entry.extra:
                 expected, target = expected - entry.extra, target - entry.extra / gross
-            loss, rest = exact_sum(paid)
+            loss, rest = (paid[0], 0.0) if len(paid) == 1 else exact_sum(paid)
             if loss != expected:
                 check_conserved(loss, expected, gross * (1.0 + abs(c)))
             weight = gross / books.cap
@@ -257,7 +257,7 @@ class InPlace:
             return
         if len(paid) == 1:
             for name in entry.stakes[0].levels:
-                self._close((id_, name), entry.fresh, entry.risk, paid[0], 0.0)
+                self._close(name, entry.risk, paid[0], 0.0)
             return
         amounts: dict[Any, list[float]] = {}
         for amount, (_, _, levels, _) in zip(paid, entry.stakes, strict=True):
@@ -265,11 +265,14 @@ class InPlace:
                 amounts.setdefault(name, []).append(amount)
         for name, several in amounts.items():
             held: Any = self._position((id_, name))
-            self._close((id_, name), entry.fresh, held[3], *exact_sum(several))
+            self._close(name, held[3], *exact_sum(several))
+            if entry.fresh:
+                del self.positions[id_, name]
+            else:
+                self.positions[id_, name] = None
 
-    def _close(self, place: tuple[int, Any], fresh: bool, risk: float, amount: float, rest: float) -> None:
-        """Close a position, which could take `risk`, on a forecast that paid it so much (and the `rest`)."""
-        name = place[1]
+    def _close(self, name: Any, risk: float, amount: float, rest: float) -> None:
+        """Close a position of a customer, which could take `risk` and was paid so much (and the `rest`)."""
         total, low, at_risk, count = self.accounts.get(name) or self.kept(("line", name))
         total, low = add_exactly(*add_exactly(total, low, amount), rest)
         lines: Any = self.lines
@@ -277,10 +280,6 @@ class InPlace:
             total = low = 0.0
         at_risk = max(0.0, at_risk - risk) if count > 1 else 0.0  # no rounding may be left over
         self.accounts[name] = [total, low, at_risk, count - 1]
-        if fresh:
-            del self.positions[place]
-        else:
-            self.positions[place] = None
 
 
 def _worst(mu: float, c: float, net: float, gross: float, extra: float) -> float:

@@ -15,7 +15,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b, sha256
@@ -155,15 +155,13 @@ def _message(book: str, head: tuple[int, bytes], top: bytes) -> bytes:
     return f"makewhole receipts 1\n{book}\n{head[0]}\n".encode() + head[1] + top
 
 
-def make_receipts(
-    made: Sequence[tuple[Event, bytes]], head: tuple[int, bytes], signer: Signer
-) -> Iterator[Receipt]:
-    """Receipts for events of one book, each given with the hash before it."""
-    for start in range(0, len(made), _SHEET):
-        part = made[start : start + _SHEET]
-        sheet = Sheet(signer, part[0][0].book, head, [event.hash for event, _ in part])
-        for event, before in part:
-            yield Receipt(event, before, head, sheet)
+def sign_together(receipts: Sequence[Receipt], head: tuple[int, bytes], signer: Signer) -> None:
+    """Sign receipts for events of one book, whose log ends with `head`; so many on a sheet."""
+    for start in range(0, len(receipts), _SHEET):
+        part = receipts[start : start + _SHEET]
+        sheet = Sheet(signer, part[0].event[0], head, [receipt.event[6] for receipt in part])
+        for receipt in part:
+            receipt.head, receipt.sheet = head, sheet
 
 
 def _is(value: Any, kind: type) -> Any:
@@ -193,7 +191,7 @@ class Receipt:
 
     event: Event
     previous: bytes
-    head: tuple[int, bytes]
+    head: tuple[int, bytes] = (0, ORIGIN)
     sheet: Sheet | None = None
     known: Proof | None = None  # of one that was read
 

@@ -6,14 +6,13 @@ import contextlib
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from typing import Any, NamedTuple
 
 from makewhole.insured.refusals import Refusal
 from makewhole.ledger.database import Key, Store
 from makewhole.ledger.events import ORIGIN, Event, body_text, chained, plain_text
 from makewhole.ledger.following import read_on, recover, snapshot_of
-from makewhole.ledger.receipts import Receipt, Signer, make_receipts
+from makewhole.ledger.receipts import Receipt, Signer, sign_together
 from makewhole.ledger.refusals import BookExists, KeyConflict, LedgerUnavailable, LogDamaged, UnknownBook
 from makewhole.ledger.rules import ENDS, KINDS, Body, State, read_text
 
@@ -22,6 +21,8 @@ _LARGEST_GROUP = 1_000
 # A snapshot is taken after so many events, or more if it is large: then it costs no more than the events do.
 _SNAPSHOT_EVERY = 5_000
 _BYTES_PER_EVENT = 200
+
+_new = tuple.__new__
 
 
 class Request(NamedTuple):
@@ -54,7 +55,7 @@ class Waiting:
         self.digest = b""
         self.receipts: list[Receipt] | None = None
         self.error: BaseException | None = error
-        self.made: list[tuple[Event, bytes]] = []  # events, each with the hash before it
+        self.made: list[Receipt] = []  # what came of it, until that is stored
 
     @property
     def done(self) -> bool:
@@ -150,10 +151,9 @@ class Writer:
                 raise
             return
         granted = [one for one in group if one.error is None]
-        made = [pair for one in granted for pair in one.made]
-        receipts = make_receipts(made, (state.seq, state.hash), signer)
+        sign_together([made for one in granted for made in one.made], (state.seq, state.hash), signer)
         for one in granted:
-            one.receipts = list(islice(receipts, len(one.made)))
+            one.receipts = one.made
 
     def _keep_snapshot(self, state: State) -> None:
         """Keep the state at times, so that a book opens quickly."""
@@ -195,17 +195,17 @@ class Writer:
     def receipt(self, seq: int) -> Receipt:
         """The receipt for an event that is stored; a LookupError if there is none."""
         with self._store.lock:
-            state, found = self.state(), self.receipts(seq, seq)
+            state, found = self.state(), self.unsigned(seq, seq)
             if not found:
                 raise LookupError(f"book {self.book!r} has no event {seq}; it has {state.seq}")
-            (receipt,) = make_receipts(found, (state.seq, state.hash), self._signer(state.key))
-            return receipt
+            sign_together(found, (state.seq, state.hash), self._signer(state.key))
+            return found[0]
 
-    def receipts(self, first: int, last: int) -> list[tuple[Event, bytes]]:
-        """Events that are stored, each with the hash before it."""
+    def unsigned(self, first: int, last: int) -> list[Receipt]:
+        """Receipts for events that are stored, to be signed."""
         events = self._store.between(self.book, first - 1, last)
         hashes = {event.seq: event.hash for event in events} | {0: ORIGIN}
-        return [(event, hashes[event.seq - 1]) for event in events if event.seq >= first]
+        return [Receipt(event, hashes[event.seq - 1]) for event in events if event.seq >= first]
 
 
 class _Draft:
@@ -239,7 +239,7 @@ class _Draft:
 
     def _look_up(self, state: State) -> None:
         """Ask the store once for all keys, and for all ids that are not open."""
-        keys, ids = set(), set()
+        keys, ids, open_ = set(), set(), state.subjects
         for one in self._group:
             _, given, key = one.request
             try:
@@ -247,8 +247,8 @@ class _Draft:
                     keys.add(read_text("key", key))
                     one.digest = one.request.digest()
                 id_ = given.get("id")
-                if id_ is not None and read_text("id", id_) not in state.subjects:
-                    ids.add(id_)
+                if id_ is not None and (type(id_) is not str or (id_ not in open_ and id_ not in ids)):
+                    ids.add(read_text("id", id_))
             except (ValueError, TypeError) as error:
                 one.error = error
         self._known = self._store.keys_among(self._book, keys)
@@ -260,15 +260,11 @@ class _Draft:
             if not state.begun:
                 raise UnknownBook(f"there is no book {self._book!r}: create it first")
             raise BookExists(f"there is a book {self._book!r}: choose another name")
-        if key is not None and self._repeats(one, key):
-            return
-        first = state.seq + 1
-        if kind == "settled" and "id" not in given:
-            for id_ in state.due(self._at):
-                self._record(state, one, kind, {"id": id_})
-        else:
-            self._record(state, one, kind, given)
-        if key is not None:
+        if key is None:
+            self._do(state, one, kind, given)
+        elif not self._repeats(one, key):
+            first = state.seq + 1
+            self._do(state, one, kind, given)
             self._done[key] = one
             self.keys.append((self._book, Key(key, one.digest, first, state.seq)))
 
@@ -281,13 +277,17 @@ class _Draft:
             known = self._known.get(key)
             if known is None:
                 return False
-            digest, made = known.digest, self._writer.receipts(known.first, known.seq)
+            digest, made = known.digest, self._writer.unsigned(known.first, known.seq)
         if digest != one.digest:
             raise KeyConflict(f"key={key!r} was used before, with another request: choose a new key")
         one.made = made
         return True
 
-    def _record(self, state: State, one: Waiting, kind: str, given: Body) -> None:
+    def _do(self, state: State, one: Waiting, kind: str, given: Body) -> None:
+        if kind == "settled" and "id" not in given:
+            for id_ in state.due(self._at):
+                self._do(state, one, kind, {"id": id_})
+            return
         seq, at = state.seq + 1, self._at
         body = KINDS[kind](state, seq, at, given, self._ended.get)
         state.seq, state.at = seq, at
@@ -304,8 +304,8 @@ class _Draft:
         for seq, (one, kind, body) in enumerate(self._decided, state.seq - len(self._decided) + 1):
             previous, about, text = hash_, body.get("id"), body_text(kind, body)
             hash_ = chained(previous, book, seq, at, kind, about, text)
-            event = Event(book, seq, at, kind, about, text, hash_)
-            one.made.append((event, previous))
+            event = _new(Event, (book, seq, at, kind, about, text, hash_))
+            one.made.append(Receipt(event, previous))
             self.events.append(event)
         state.hash = hash_
 
