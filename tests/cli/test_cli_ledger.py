@@ -108,9 +108,33 @@ def test_a_batch_job_needs_no_code(
     feed(monkeypatch, {"id": "UA-2", "mu": 0.5}, "", {"id": "UA-3", "mu": 0.5})
     assert main(["ledger", "forecast", ledger]) == 0
     assert len(answers(capsys)) == 2
-    feed(monkeypatch, "{not json")
+    feed(monkeypatch, {"do": "forecast", "id": "UA-4", "mu": 0.5}, "{not json", "[]")
     assert main(["ledger", "do", ledger]) == 1
-    assert "line 1 of stdin must be a JSON object" in capsys.readouterr().err
+    done, *bad = answers(capsys)  # what is no request does not keep others from being answered
+    assert done["receipts"][0]["about"] == "UA-4"
+    assert ["of stdin must be a JSON object" in line["message"] for line in bad] == [True, True]
+
+
+def test_what_verify_reads(ledger: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The answers of a batch job, refusals and odd characters included; a folder without any is a mistake."""
+    folder = tmp_path / "receipts"
+    folder.mkdir()
+    assert main(["ledger", "verify", ledger, "--receipts", str(folder)]) == 1
+    assert "has none" in capsys.readouterr().err
+    assert main(["ledger", "forecast", ledger, "--id", "UA\u2028-1", "--mu", "0.5"]) == 0
+    assert main(["ledger", "forecast", ledger, "--id", "UA-2", "--mu", "5"]) == 1
+    (folder / "answers.ndjson").write_text(capsys.readouterr().out, encoding="utf-8")
+    assert main(["ledger", "verify", ledger, "--receipts", str(folder)]) == 0
+    assert "and 1 receipts" in capsys.readouterr().out
+
+
+def test_who_reports_is_one(ledger: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ledger", "forecast", ledger, "--id", "UA-1", "--mu", "0.5"]) == 0
+    both = ["--by", "ann", "--by", "bob"]
+    assert main(["ledger", "report", ledger, "--id", "UA-1", "--outcome", "1", *both]) == 1
+    assert "--by must be given once with report" in capsys.readouterr().err
+    assert main(["ledger", "quote", ledger, "--id", "UA-1", "--by", "ann", "--payout", "100"]) == 0
+    assert json.loads(capsys.readouterr().out)["payout"] == 100
 
 
 def test_tables_and_copies(ledger: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

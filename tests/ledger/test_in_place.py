@@ -81,7 +81,7 @@ def begun(kind: type[State], f: mw.InsuredForecaster) -> State:
 
 
 def created(f: mw.InsuredForecaster) -> dict[str, Any]:
-    return {"rules": RULES, "unit": "cent", "hold": 0, "key": "", "forecaster": f.to_state()}
+    return {"rules": RULES, "unit": "cent", "hold": 0, "key": "00", "forecaster": f.to_state()}
 
 
 def done(state: State, kind: str, given_: dict[str, Any], ended: dict[str, str]) -> Any:

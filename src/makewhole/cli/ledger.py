@@ -17,9 +17,10 @@ from makewhole.cli.insure import read_action
 from makewhole.cli.printing import print_error, print_json
 from makewhole.insured.refusals import Refusal
 from makewhole.ledger import Book, Ledger, LogDamaged, Receipt
-from makewhole.ledger.book import VERBS
+from makewhole.ledger.book import VERBS, read_request
 from makewhole.ledger.page import statement_page
 from makewhole.ledger.tables import TABLES, import_log
+from makewhole.ledger.writing import Waiting
 
 # So many requests are stored together.
 _GROUP = 1_000
@@ -72,6 +73,14 @@ _OPTIONS = {
 }
 
 
+_WHICH_BOOK = {
+    "create": "its name (default: that of the file)",
+    "verify": "the book (default: all of them)",
+    "backup": "not used: all books are copied",
+    "rekey": "not used: all books have one key",
+}
+
+
 def add_parser(commands: Any) -> None:
     """Add the command and its own commands to the parser."""
     parser = commands.add_parser("ledger", help="keep a durable book, with receipts", description=_ABOUT)
@@ -82,6 +91,8 @@ def add_parser(commands: Any) -> None:
         one = _add(own, verb, _HELP[verb], _write, description=about)
         for name in names:
             option, said = f"--{name.replace('_', '-')}", _OPTIONS[name]
+            if name == "by" and verb != "stake":
+                said = "who reports" if verb != "compensate" else "who is paid"
             more: dict[str, Any] = {"action": "append"} if name in ("groups", "by") else {}
             one.add_argument(option, dest=name, type=_TYPES.get(name, str), help=said, **more)
         one.add_argument("--request-key", dest="key_", metavar="KEY", help="done once, however often asked")
@@ -95,7 +106,7 @@ def add_parser(commands: Any) -> None:
 def _add(own: Any, name: str, about: str, run: Any, **more: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = own.add_parser(name, help=about, **more)
     parser.add_argument("ledger", metavar="LEDGER", help="a file, or postgresql://...")
-    parser.add_argument("--book", help="the book (default: the only one)")
+    parser.add_argument("--book", help=_WHICH_BOOK.get(name, "the book (default: the only one)"))
     parser.add_argument("--key", type=Path, help="the file of the signing key (default: LEDGER.key)")
     parser.set_defaults(run=lambda arguments: _guarded(run, arguments))
     return parser
@@ -117,6 +128,7 @@ def _add_quote(own: Any) -> None:
     add("--id", required=True)
     add("--by", required=True, action="append", help="who asks; or her agency and then she")
     add("--stake", type=int, help="above 0: paid if it happens; below 0: if it does not")
+    add("--payout", type=int, help="what is paid if it happens")
     add("--loss", action="append", metavar="ACTION=IF0,IF1", help="a line of a loss table, in whole units")
 
 
@@ -184,17 +196,19 @@ def _write(arguments: argparse.Namespace, ledger: Ledger) -> int:
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
     if given or verb == "settle":
         key = arguments.key_
-        if isinstance(given.get("by"), list) and (verb != "stake" or len(given["by"]) == 1):
-            given["by"] = given["by"][-1]
-        return _answer(book, [{"do": verb, "key": key, **given}])
+        if isinstance(given.get("by"), list):
+            if verb != "stake" and len(given["by"]) > 1:
+                raise ValueError(f"--by must be given once with {verb}: one reports, or is paid")
+            given["by"] = given["by"] if len(given["by"]) > 1 else given["by"][0]
+        return _answer(book, [_asked({"do": verb, "key": key, **given})])
     code, lines = 0, _requests(verb)
     while group := list(islice(lines, _GROUP)):
         code |= _answer(book, group)
     return code
 
 
-def _requests(verb: str | None) -> Iterator[dict[str, Any]]:
-    """The requests on stdin, one JSON object per line."""
+def _requests(verb: str | None) -> Iterator[Waiting]:
+    """The requests on stdin, one JSON object per line; one that is none is answered with an error."""
     for number, line in enumerate(sys.stdin, 1):
         if not line.strip():
             continue
@@ -202,14 +216,23 @@ def _requests(verb: str | None) -> Iterator[dict[str, Any]]:
             read = json.loads(line)
             if not isinstance(read, dict):
                 raise ValueError("not an object")
-        except ValueError as error:
-            raise ValueError(f"line {number} of stdin must be a JSON object: {error}") from None
-        yield read if verb is None else {"do": verb} | read
+        except (ValueError, RecursionError) as error:
+            yield Waiting(None, ValueError(f"line {number} of stdin must be a JSON object: {error}"))
+            continue
+        yield _asked(read if verb is None else {"do": verb} | read)
 
 
-def _answer(book: Book, group: list[dict[str, Any]]) -> int:
+def _asked(request: dict[str, Any]) -> Waiting:
+    try:
+        return Waiting(read_request(request))
+    except (ValueError, TypeError) as error:
+        return Waiting(None, error)
+
+
+def _answer(book: Book, group: list[Waiting]) -> int:
     code = 0
-    for one in book.do_many(group):
+    book.ask(group)
+    for one in group:
         try:
             receipts = [json.loads(receipt.to_json()) for receipt in one.answer()]
             line: dict[str, Any] = {"receipts": receipts}
@@ -230,7 +253,8 @@ def _quote(arguments: argparse.Namespace, ledger: Ledger) -> None:
     losses: Any = None
     if arguments.loss:
         losses = {name: tuple(map(_whole, pair)) for name, pair in map(read_action, arguments.loss)}
-    quote = _book(arguments, ledger).quote(arguments.id, by=by, stake=arguments.stake, losses=losses)
+    asked = {"stake": arguments.stake, "payout": arguments.payout, "losses": losses}
+    quote = _book(arguments, ledger).quote(arguments.id, by=by, **asked)
     print_json(asdict(quote))
 
 
@@ -263,14 +287,18 @@ def _verify(arguments: argparse.Namespace, ledger: Ledger) -> None:
 def _receipts(folder: Path) -> Iterator[Receipt]:
     if not folder.is_dir():
         raise ValueError(f"--receipts must be a folder; got {str(folder)!r}")
-    for path in sorted([*folder.glob("*.json"), *folder.glob("*.ndjson")]):
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    paths = sorted([*folder.glob("*.json"), *folder.glob("*.ndjson")])
+    if not paths:
+        raise ValueError(f"--receipts must have *.json or *.ndjson files; {str(folder)!r} has none")
+    for path in paths:
+        # Not `splitlines`: an id may have other characters that end a line.
+        for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
             if line.strip():
                 try:
                     read = json.loads(line)
-                    several = read.get("receipts", [read])
+                    several = [] if "error" in read else read.get("receipts", [read])  # what was refused
                     yield from (Receipt.from_json(json.dumps(one)) for one in several)
-                except (ValueError, TypeError) as error:
+                except (ValueError, TypeError, AttributeError) as error:
                     raise ValueError(f"{path}, line {number}: {error}") from None
 
 

@@ -27,7 +27,7 @@ def least_capital(f: InsuredForecaster) -> float:
     """The capital cannot become less than this: than what is committed, and what a thaw may concede."""
     if f.capital is None:
         raise ValueError("capital cannot be changed where there was none: make a new forecaster with one")
-    least = committed(f)
+    least = max(committed(f), 1e-6 * f.max_stake)
     for rule in f.corrections:
         if rule.capital is not None:
             least = max(least, f.capital - rule.capital + 1e-6 * f.max_stake)

@@ -13,9 +13,19 @@ from makewhole.forecasters import BaseForecaster, ask
 from makewhole.insured.refusals import StakeRefused
 from makewhole.insured.statement import Statement
 from makewhole.ledger.events import Event
-from makewhole.ledger.money import due_for, read_units, whole_price
+from makewhole.ledger.money import due_for, read_signed, read_units, whole_price
 from makewhole.ledger.receipts import Receipt
-from makewhole.ledger.rules import ENDS, State, Subject, absent, check_open, read_by, read_stake, read_text
+from makewhole.ledger.rules import (
+    ENDS,
+    LATEST,
+    State,
+    Subject,
+    absent,
+    check_open,
+    read_by,
+    read_stake,
+    read_text,
+)
 from makewhole.ledger.statement import BookStatement, state_book
 from makewhole.ledger.writing import Request, Waiting, Writer
 
@@ -255,7 +265,7 @@ class Book:
         """
         if sum(given is not None for given in (stake, payout, losses)) != 1:
             raise TypeError("give one of stake, payout and losses")
-        who = read_by(by)
+        id, who = read_text("id", id), read_by(by)  # noqa: A001 - what callers call it
         with self._writer.lock:
             state = self._writer.state()
             subject = self._find(state, id)
@@ -265,16 +275,21 @@ class Book:
             left, one_sided = int(state.f.max_stake) - subject.gross, state.f.one_sided
         if losses is None:
             b = read_units("payout", payout, least=1) if stake is None else read_stake(stake)
+            if abs(b) > left:
+                raise StakeRefused(f"stake {b} is over what the cap leaves for id={id!r}: {left}", left)
+            if one_sided and b < 0:
+                raise StakeRefused(f"stakes must not be negative in a one-sided book; got {b}", 0.0)
             return _quoted(id, mu, c, b, turnover)
         found = []
         for action, (if_0, if_1) in losses.items():
-            low, high = (read_units("losses", abs(loss)) * (1 if loss >= 0 else -1) for loss in (if_0, if_1))
+            low, high = read_signed("losses", if_0), read_signed("losses", if_1)
             b = high - low
             if abs(b) <= left and not (one_sided and b < 0):
                 made = _quoted(id, mu, c, b, turnover)
                 found.append(replace(made, action=action, loss=made.price + (low if b >= 0 else high)))
         if not found:
-            raise StakeRefused(f"no action can be insured: id={id!r} leaves stakes of {left}", left)
+            only = ", above 0 only: the book is one-sided" if one_sided else ""
+            raise StakeRefused(f"no action can be insured: id={id!r} leaves stakes of {left}{only}", left)
         return min(found, key=lambda made: made.loss or 0)
 
     def payments(self, id: str) -> list[Payment]:  # noqa: A002 - what callers call it
@@ -348,6 +363,12 @@ class Book:
         """The receipt for an event, made anew; a LookupError if there is no such event."""
         return self._writer.receipt(seq)
 
+    @property
+    def hold(self) -> int:
+        """For how many microseconds an outcome can be replaced."""
+        with self._writer.lock:
+            return self._writer.state().hold
+
     def head(self) -> tuple[int, str]:
         """The number of the last event, and its hash."""
         with self._writer.lock:
@@ -411,7 +432,7 @@ def read_request(given: Mapping[str, Any]) -> Request:
         if name in known:
             if value is not None:
                 # NumPy's numbers as Python's: then -5 is below 0, and the same number is the same request.
-                asked[name] = value.item() if isinstance(value, np.generic) else value
+                asked[name] = value.item() if _is_number(value) else value
         elif name not in ("do", "key"):
             unknown = sorted(map(str, given.keys() - {"do", "key", *names}))
             raise TypeError(f"{verb} takes {', '.join(names)} and key; got {', '.join(unknown)}")
@@ -422,9 +443,15 @@ def read_request(given: Mapping[str, Any]) -> Request:
     return _new(Request, (kind, asked, given.get("key")))
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64))
+
+
 def read_time(name: str, value: Any) -> int:
     """A time as microseconds since 1970, from those, a datetime with a time zone, or its ISO text."""
     if isinstance(value, int) and not isinstance(value, bool):
+        if not 0 <= value <= LATEST:
+            raise ValueError(f"{name} must be microseconds since 1970, from 0 to {LATEST:,}")
         return value
     try:
         given = datetime.fromisoformat(value) if isinstance(value, str) else value

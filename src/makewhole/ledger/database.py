@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from makewhole.ledger.events import Event
+from makewhole.ledger.refusals import LogDamaged
 
 # "mwhl": how SQLite knows our files from others, and the lock under which PostgreSQL's tables are made.
 APPLICATION = 0x6D77686C
@@ -101,7 +102,11 @@ class Store:
     def mentioned(self) -> list[str]:
         """The names of all books that any row has, also if the beginning of one is missing."""
         tables = " UNION ".join(f"SELECT book FROM {table}" for table in ("events", "keys", "snapshots"))  # noqa: S608 - our own names
-        return sorted(name for (name,) in self._rows(tables))
+        names = [name for (name,) in self._rows(tables)]
+        odd = [name for name in names if not isinstance(name, str)]
+        if odd:
+            raise LogDamaged(f"the name of a book is not text: {odd[0]!r}", 0)
+        return sorted(names)
 
     def head(self, book: str) -> int:
         """The number of a book's last event; 0 if there is none."""

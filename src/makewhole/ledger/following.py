@@ -7,11 +7,21 @@ from collections.abc import Iterator
 
 from makewhole.insured.refusals import ConservationError, Refusal
 from makewhole.ledger.database import Store
-from makewhole.ledger.events import Event, chained, plain_text
-from makewhole.ledger.refusals import LogDamaged
+from makewhole.ledger.events import Event, body_text, chained, plain_text
+from makewhole.ledger.refusals import LogDamaged, NotALedger
 from makewhole.ledger.rules import ENDS, KINDS, Body, State
 
 _read = json.JSONDecoder().raw_decode
+# What a rule raises when an event cannot have happened.
+_CANNOT_BE = (
+    Refusal,
+    ConservationError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+)
 
 
 def replay(state: State, store: Store) -> Iterator[Event]:
@@ -60,12 +70,14 @@ def _impossible(event: Event, error: Exception) -> LogDamaged:
 
 def _follow(state: State, event: Event, given: Body, ended: dict[str, str]) -> None:
     """Take a state, and how ids have ended, one event further; LogDamaged if it does not follow."""
-    book, seq, at, kind, about, _, found = event
+    book, seq, at, kind, about, text, found = event
     try:
         again = KINDS[kind](state, seq, at, given, ended.get)
-    except (Refusal, ConservationError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except NotALedger:
+        raise
+    except _CANNOT_BE as error:
         raise _impossible(event, error) from error
-    if at < state.at or again != given or about != again.get("id"):
+    if at < state.at or body_text(kind, again) != text or about != again.get("id"):
         message = f"book {book!r}: event {seq}, {kind!r}, does not follow from those before it"
         raise LogDamaged(message, seq, again)
     if kind in ENDS:

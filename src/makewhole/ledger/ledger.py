@@ -149,12 +149,14 @@ class Ledger:
             "key": self._own_key().public,
             "forecaster": made.to_state(),
         }
-        self._do(read_text("name", name), Request("created", given))
+        name = read_text("name", name)
+        self._do(name, Request("created", given))
         return self.book(name, base=base)
 
     def book(self, name: str, *, base: Any = None) -> Book:
         """A book that was created before; with a model of yours as `base`, forecasts may be made for an x."""
-        writer = self._writer(read_text("name", name))
+        name = read_text("name", name)
+        writer = self._writer(name)
         with self.store.lock:
             writer.state()
         return Book(name, writer, None if base is None else adapt(base, None))
@@ -235,5 +237,4 @@ class Ledger:
         """Copy an SQLite ledger to a new file, while others read and write. The key is not copied."""
         if not isinstance(self.store, SqliteStore):
             raise ValueError("backup is for SQLite: use pg_dump for a PostgreSQL database")
-        with self.store.lock:
-            self.store.backup(path)
+        self.store.backup(path)

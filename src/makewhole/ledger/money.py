@@ -53,3 +53,10 @@ def read_units(name: str, value: Any, *, least: int = 0) -> int:
     if isinstance(value, float):
         raise ValueError(f"{name} must be a whole number of units, not a fraction; got {value!r}")
     return arguments.whole(name, value, least=least, most=MOST_UNITS)
+
+
+def read_signed(name: str, value: Any) -> int:
+    """Return an amount of either sign, a whole number of units; a ValueError that says so for others."""
+    signed = isinstance(value, (int, float)) and not isinstance(value, bool)  # abs(True) would pass for 1
+    size = read_units(name, abs(value) if signed else value)
+    return size if value > 0 else -size

@@ -15,11 +15,13 @@ from makewhole import arguments
 from makewhole.insured.capital import CapitalNeeded, with_capital
 from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.insured.refusals import ConservationError, PriceRefused, StakeRefused
-from makewhole.ledger.events import ORIGIN
+from makewhole.ledger.events import ORIGIN, plain_text
 from makewhole.ledger.in_place import InPlace, in_place
-from makewhole.ledger.money import MOST_UNITS, read_units, whole_price
+from makewhole.ledger.money import MOST_UNITS, read_signed, read_units, whole_price
 from makewhole.ledger.refusals import (
+    BookExists,
     CapitalRefused,
+    NotALedger,
     ReportsDisagree,
     StakingClosed,
     SubjectFinal,
@@ -30,7 +32,10 @@ from makewhole.ledger.refusals import (
 # The rules as they are here. There is one set so far: whoever changes what a rule does keeps the old, too.
 RULES = 1
 
-_LONGEST = 500
+# A text may have so many characters, and so many bytes: PostgreSQL keeps no more of two in an index. And so
+# many bytes for all the levels that somebody belongs to.
+_LONGEST, _BYTES, _LEVELS = 500, 1_000, 1_500
+LATEST = 2**62  # a time beyond is a mistake, and no database keeps it
 _DAY = 24 * 60 * 60 * 1_000_000  # microseconds
 
 Body = dict[str, Any]
@@ -58,6 +63,14 @@ class Subject:
     outcome: int | None = None
     reporter: str | None = None
     due: int = 0  # when the outcome becomes final
+    confirmed: bool = False  # whether somebody else has reported the same
+
+    def to_plain(self) -> dict[str, Any]:
+        """All of it as plain data; what earlier versions did not know only if it says something."""
+        plain = asdict(self)
+        if not self.confirmed:
+            del plain["confirmed"]
+        return plain
 
 
 @dataclass(slots=True)
@@ -162,7 +175,7 @@ class State:
             "hold": self.hold,
             "keys": self.keys,
             "money": asdict(self.money),
-            "subjects": [[id_, asdict(subject)] for id_, subject in self.subjects.items()],
+            "subjects": [[id_, subject.to_plain()] for id_, subject in self.subjects.items()],
             "reported": list(self.reported),
             "forecaster": self.f.to_state(),
         }
@@ -184,14 +197,18 @@ class State:
 # --- reading what was asked -------------------------------------------------------------------------------
 
 
-def read_text(name: str, value: Any) -> str:
+def read_text(name: str, given: Any) -> str:
     """Return a text that every database keeps as it is; an error for others."""
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be text; got {value!r}")
+    if not isinstance(given, str):
+        raise TypeError(f"{name} must be text; got {given!r}")
+    # An Enum that is text prints itself in another way than it is stored.
+    value = given if type(given) is str else str.__str__(given)
     if not 0 < len(value) <= _LONGEST:
         raise ValueError(f"{name} must have 1 to {_LONGEST} characters; got {len(value)}")
     if "\0" in value or (not value.isascii() and value != value.encode(errors="replace").decode()):
         raise ValueError(f"{name} must be valid text without a zero character; got {value!r}")
+    if not value.isascii() and len(value.encode()) > _BYTES:
+        raise ValueError(f"{name} must have at most {_BYTES:,} bytes; got {len(value.encode()):,}")
     return value
 
 
@@ -200,17 +217,21 @@ def read_by(value: Any) -> str | list[str]:
     if value is None:
         raise TypeError("by must name who stakes: somebody has to be paid")
     if isinstance(value, (list, tuple)):
-        return [read_text("by", one) for one in value]
+        levels = [read_text("by", one) for one in value]
+        size = len(plain_text(levels).encode())
+        if size > _LEVELS:
+            raise ValueError(f"by must have at most {_LEVELS:,} bytes, all levels as JSON; got {size:,}")
+        return levels
     return read_text("by", value)
 
 
 def _subject(state: State, given: Body, finished: Finished) -> tuple[str, Subject]:
     id_: Any = given.get("id")
-    subject = state.subjects.get(id_) if type(id_) is str else None
+    if type(id_) is not str:
+        id_ = read_text("id", id_)
+    subject = state.subjects.get(id_)
     if subject is None:
-        subject = state.subjects.get(read_text("id", id_))  # a text of another type may name it, too
-        if subject is None:
-            raise absent(id_, finished)
+        raise absent(read_text("id", id_), finished)
     return id_, subject
 
 
@@ -235,11 +256,16 @@ def check_open(id_: str, subject: Subject, at: int) -> None:
 
 def created(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
     """Begin a book: with a forecaster as plain data, a unit, a hold, and the key that signs receipts."""
+    if state.begun:
+        raise BookExists(f"there is a book {state.name!r}: choose another name")
     if given["rules"] != RULES:
-        raise ValueError(f"the book was created with rules {given['rules']}; this makewhole has {RULES}")
-    state.f = InsuredForecaster.from_state(given["forecaster"])
-    state.unit, state.hold, state.keys = given["unit"], given["hold"], [given["key"]]
-    state.money = Money(capital=int(state.f.capital))
+        raise NotALedger(f"the book was created with rules {given['rules']}; this makewhole has {RULES}")
+    state.unit, state.keys = read_text("unit", given["unit"]), [read_text("key", given["key"])]
+    state.hold = arguments.whole("hold", given["hold"], least=0, most=LATEST)
+    f = InsuredForecaster.from_state(given["forecaster"])
+    if f.statement().rounds or f.open_forecasts:
+        raise ValueError("forecaster must be new: it has forecasts that the book knows nothing of")
+    state.f, state.money = f, Money(capital=int(f.capital))  # type: ignore[arg-type]  # a book has a capital
     return given
 
 
@@ -254,7 +280,7 @@ def forecast(state: State, seq: int, at: int, given: Body, finished: Finished) -
     else:
         check_open(id_, subject, at)
     closes = given.get("closes", subject.closes)
-    if closes is not None and arguments.whole("closes", closes, least=0) <= at:
+    if closes is not None and arguments.whole("closes", closes, least=0, most=LATEST) <= at:
         raise ValueError(f"closes must lie in the future; got {closes}, it is {at} (microseconds since 1970)")
     mu: Any = given.get("mu")
     c_hat, groups = given.get("c_hat"), given.get("groups")
@@ -326,13 +352,10 @@ def staked(state: State, seq: int, at: int, given: Body, finished: Finished) -> 
 
 def read_stake(value: Any) -> int:
     """Return a stake: a whole number of units, not 0."""
-    if type(value) is not int:
-        signed = isinstance(value, (int, float)) and not isinstance(value, bool)  # abs(True) would pass for 1
-        size = read_units("stake", abs(value) if signed else value)
-        value = size if value > 0 else -size
-    if value == 0:
+    stake = value if type(value) is int else read_signed("stake", value)
+    if stake == 0:
         raise ValueError("stake must not be 0: it says what is paid, above 0 if it happens, below 0 if not")
-    return int(value)
+    return stake
 
 
 def reported(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
@@ -356,13 +379,16 @@ def _note_outcome(state: State, id_: str, subject: Subject, at: int, given: Body
             raise SubjectFinal(
                 f"{subject.outcome} was reported for id={id_!r}, and its hold is over: settle()"
             )
-        if subject.outcome is not None and by != subject.reporter:
+        if subject.outcome is not None and (by != subject.reporter or subject.confirmed):
             raise ReportsDisagree(
-                f"{subject.reporter or 'somebody'} reported {subject.outcome} for id={id_!r}, and"
-                f" {by or 'somebody'} reports {outcome}: let the first replace it, or void the id"
+                f"{subject.reporter or 'somebody'}{' and another' if subject.confirmed else ''} reported"
+                f" {subject.outcome} for id={id_!r}, and {by or 'somebody'} reports {outcome}:"
+                f" {'' if subject.confirmed else 'let the first replace it, or '}void the id"
             )
         subject.outcome, subject.reporter, subject.due = outcome, by, at + state.hold
         state.reported[id_] = subject
+    elif by != subject.reporter:
+        subject.confirmed = True
     return by
 
 
@@ -411,8 +437,10 @@ def settled(state: State, seq: int, at: int, given: Body, finished: Finished) ->
 
 
 def voided(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
-    """Call an id off: every premium is returned, and nothing is learned."""
+    """Call an id off: every premium is returned, and nothing is learned. What is final stays so."""
     id_, subject = _subject(state, given, finished)
+    if subject.outcome is not None and at >= subject.due:
+        raise SubjectFinal(f"{subject.outcome} was reported for id={id_!r}, and its hold is over: settle()")
     reason = read_text("reason", given.get("reason"))
     for on in subject.versions:
         state.f.void(on)

@@ -84,6 +84,8 @@ class SqliteStore(Store):
         except self._apsw.Error:
             with self._unavailable():
                 raise
+        except UnicodeDecodeError as error:
+            raise NotALedger(f"{self.path} is damaged: a text in it is not UTF-8 ({error})") from error
         return rows
 
     def _write(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -113,17 +115,27 @@ class SqliteStore(Store):
         return self._transaction("BEGIN")
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy everything to a new file, while others read and write."""
+        """Copy everything to a new file, while others read and write; any thread may call this.
+
+        It has a connection of its own, which sees one state of the file throughout: without that, SQLite
+        begins again after every write of others.
+        """
         target = Path(path)
         if target.exists():
             raise FileExistsError(f"path must be a new file; {str(path)!r} exists")
         with self._unavailable():
-            copy = self._apsw.Connection(str(path))
+            copy, source = self._apsw.Connection(str(path)), self._apsw.Connection(str(self.path))
             try:
-                with copy.backup("main", self._connection, "main") as backup:
+                source.execute("BEGIN")
+                source.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # from here on
+                with copy.backup("main", source, "main") as backup:
                     while not backup.done:
                         backup.step(1_000)
+            except BaseException:
+                target.unlink(missing_ok=True)
+                raise
             finally:
+                source.close()
                 copy.close()
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from makewhole.ledger.book import Book
 from makewhole.ledger.events import Event
 from makewhole.ledger.money import due_for, read_units
 from makewhole.ledger.refusals import SubjectFinal
-from makewhole.ledger.rules import ENDS
+from makewhole.ledger.rules import ENDS, read_text
 
 
 def events_table(events: Iterable[Event]) -> dict[str, list[Any]]:
@@ -89,7 +89,8 @@ def requests_of(columns: Mapping[str, Sequence[Any]], prefix: str) -> Iterator[d
     said: dict[str, float] = {}
     outcomes: dict[str, int] = {}
     for k in range(count):
-        id_, mu = str(ids[k]), float(columns["mu"][k])
+        id_, by = read_text(f"id at row {k + 1}", str(ids[k])), read_text(f"by at row {k + 1}", str(names[k]))
+        mu = arguments.within(f"mu at row {k + 1}", columns["mu"][k], 0.0, 1.0)
         outcome = arguments.outcome(columns["outcome"][k], None)
         if outcomes.setdefault(id_, outcome) != outcome:
             raise ValueError(f"outcome must be the same for all rows of id {id_!r}; got both")
@@ -101,7 +102,7 @@ def requests_of(columns: Mapping[str, Sequence[Any]], prefix: str) -> Iterator[d
         if size:
             stake = size if given > 0 else -size
             key = f"{prefix}stake {k + 1}"
-            yield {"do": "stake", "id": id_, "by": str(names[k]), "stake": stake, "key": key}
+            yield {"do": "stake", "id": id_, "by": by, "stake": stake, "key": key}
         if last[id_] == k:
             del said[id_], outcomes[id_]
             yield {"do": "report", "id": id_, "outcome": outcome, "key": f"{prefix}report {k + 1}"}
@@ -114,7 +115,12 @@ def import_log(
     """Play a log into a book; returns how many stakes were placed, and how many were refused.
 
     Every request has a key that begins with the prefix: an import that was cut short goes on where it was.
+    All rows are read before the first is stored: where one is wrong, nothing has changed.
     """
+    if book.hold:
+        raise ValueError("a log can be played into a book without a hold only: its outcomes would be held")
+    for _ in requests_of(columns, prefix):
+        pass
     placed = refused = 0
     waiting: list[dict[str, Any]] = []
 

@@ -135,7 +135,8 @@ class Writer:
                 state = self._caught_up()
                 self._state = None  # until all of it is stored
                 draft.decide(state)
-                signer = self._signer(state.key)
+                # Where everything was refused, there may be no book, and so no key.
+                signer = self._signer(state.key) if any(one.made for one in group) else None
                 if draft.events or draft.keys:  # a key may stand for nothing that was due
                     self._store.append(draft.events, draft.keys)
                     self._keep_snapshot(state)
@@ -151,7 +152,8 @@ class Writer:
                 raise
             return
         granted = [one for one in group if one.error is None]
-        sign_together([made for one in granted for made in one.made], (state.seq, state.hash), signer)
+        if signer is not None:
+            sign_together([made for one in granted for made in one.made], (state.seq, state.hash), signer)
         for one in granted:
             one.receipts = one.made
 
@@ -285,6 +287,8 @@ class _Draft:
 
     def _do(self, state: State, one: Waiting, kind: str, given: Body) -> None:
         if kind == "settled" and "id" not in given:
+            if given:
+                raise ValueError(f"id must be given with {', '.join(given)}: without, settle() takes nothing")
             for id_ in state.due(self._at):
                 self._do(state, one, kind, {"id": id_})
             return
