@@ -75,6 +75,7 @@ def test_the_life_of_a_promise(ledger: str, tmp_path: Path, capsys: pytest.Captu
     assert (told["premiums"], told["payouts"], told["lost"], told["cash"]) == (1980, 9000, 7020, 492_980)
     html = page.read_text()
     assert told["head"] in html
+    assert told["key"] in html
     assert "UA-1" in html
     assert "7,020" in html
 

@@ -261,7 +261,7 @@ class Book:
         """What a bet on an id costs somebody now; say `stake`, `payout` (if it happens) or `losses`.
 
         `losses` is a table {action: (loss if y = 0, loss if y = 1)} in whole units. The action is
-        chosen whose loss, made certain by a bet, is least.
+        chosen whose loss, made certain by a bet, is least; `stake` is 0 where that needs no bet.
         """
         if sum(given is not None for given in (stake, payout, losses)) != 1:
             raise TypeError("give one of stake, payout and losses")

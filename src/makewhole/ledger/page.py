@@ -54,7 +54,8 @@ def statement_page(statement: BookStatement, events: Sequence[Event] = ()) -> st
         parts.append("<h2>The latest settlements</h2>")
         parts.append(pages.numbers(("id", "settled", "", "stakes", "premiums", "paid"), cells))
     parts.append(
-        f"<h2>The chain</h2><p>{told.events:,} events. The head is <code>{told.head}</code>. Whoever has a"
+        f"<h2>The chain</h2><p>{told.events:,} events. The head is <code>{told.head}</code>."
+        f" Receipts are signed with the key <code>{pages.escape(told.key)}</code>. Whoever has a"
         " receipt can check that this log still has the event that it names:"
         " <code>makewhole ledger verify FILE --receipts FOLDER</code>.</p>"
     )
