@@ -396,7 +396,7 @@ class Bookkeeping:
         payments, results = self._results(final, y, stakes)
         (loss, rest), turnover = exact_sum(payments), self.turnover_of(final)
         c = open_.lines[0].c  # of classes, all have the same c, or none has one below 0
-        if len(open_.lines) > 1:
+        if len(open_.lines) > 1 and not self.one_price:
             c = sum([line.c for line in open_.lines]) / len(open_.lines)
         if turnover:
             self._learn(get, patch, open_, results)
