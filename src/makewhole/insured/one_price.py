@@ -15,8 +15,6 @@ from makewhole.insured.bookkeeping import Bookkeeping
 from makewhole.insured.changes import Get, LineResult, Patch, Payments
 from makewhole.insured.results import shared_result
 
-_new = tuple.__new__
-
 
 class OnePriceBookkeeping(Bookkeeping):
     """Takes a bet on K classes as one bet, at one price c for all of them.
@@ -49,8 +47,7 @@ class OnePriceBookkeeping(Bookkeeping):
     def quote(self, get: Get, patch: Patch, said: Said, groups: tuple[Name, ...]) -> tuple[Line, ...]:
         """Ask the correction once. Where ĉ is not the same for all classes, the largest is taken."""
         mus, widths = said
-        _, c, origin, proposal, width, inner = self.line(get, patch, 0, mus[0], max(widths), 0.0, groups)
-        return tuple([_new(Line, (mu, c, origin, proposal, width, inner)) for mu in mus])
+        return (self.line(get, patch, 0, mus[0], max(widths), 0.0, groups),)
 
     def amounts_of(self, stake: Any) -> tuple[float, ...]:
         """A stake as one number per class, less what is the same on all of them: the cap is on this."""

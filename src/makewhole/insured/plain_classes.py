@@ -47,7 +47,7 @@ class PlainClasses(OnePriceBookkeeping):
         mus, widths = said
         width = max(widths)
         c = width + proposal[0]
-        lines = tuple([_new(Line, (mu, c, width, proposal, width, None)) for mu in mus])
+        lines = (_new(Line, (mus[0], c, width, proposal, width, None)),)
         count += 1
         room = None
         if self.counts_room:
