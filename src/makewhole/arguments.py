@@ -64,10 +64,13 @@ def plain_row(value: Any, count: int) -> list[float] | tuple[float, ...] | None:
     if kind is np.ndarray:
         row: list[float] = value.tolist() if value.ndim == 1 and value.dtype is _FLOATS else []
         return row if len(row) == count else None
-    if (kind is list or kind is tuple) and len(value) == count and set(map(type, value)) == {float}:
-        numbers_: list[float] | tuple[float, ...] = value
-        return numbers_
-    return None
+    if (kind is not list and kind is not tuple) or len(value) != count:
+        return None
+    for one in value:
+        if type(one) is not float:
+            return None
+    numbers_: list[float] | tuple[float, ...] = value
+    return numbers_
 
 
 def _all_real(values: NDArray[Any]) -> bool:

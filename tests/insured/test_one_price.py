@@ -452,23 +452,6 @@ class Learner:
         self.taught.append((x, outcome, mu.tolist(), net.tolist(), gross.tolist()))
 
 
-@pytest.mark.parametrize("make", [*CORRECTIONS, None])
-def test_the_short_steps_are_the_general_ones_bit_for_bit(make: Any) -> None:
-    short, general = (mw.InsuredForecaster(None, make and make(), max_stake=1.0, classes=3) for _ in range(2))
-    assert short._books.short
-    general._books.short = False
-    assert state(played(short, 60, 3)) == state(played(general, 60, 3))
-    for f in (short, general):
-        q = f.forecast(mu=[0.5, 0.25, 0.25], id="busy")
-        for k in range(40):  # more than a block
-            f.stake(q, [0.01, 0.0, -0.01 * (k % 3)], by=k % 2)
-    assert state(short) == state(general)
-    paid = [f.settle("busy", 1, stake=[0.1, 0.1, 0.1], by="last") for f in (short, general)]
-    assert paid[0] == paid[1]
-    assert paid[0].by == paid[1].by
-    assert state(short) == state(general)
-
-
 def test_the_base_is_taught_what_was_asked_for_each_class() -> None:
     base = Learner()
     f = mw.InsuredForecaster(base, mw.NoCorrection(), max_stake=2.0, classes=3)

@@ -48,6 +48,11 @@ BOOKS: dict[str, Callable[[], mw.InsuredForecaster]] = {
     "capital, swap": lambda: mw.InsuredForecaster(None, mw.SwapRegret(5, seed=1), max_stake=1, capital=3),
     "capital, somebody's own": lambda: mw.InsuredForecaster(None, Own(), max_stake=1, capital=3),
     "capital, no correction": lambda: mw.InsuredForecaster(None, mw.NoCorrection(), max_stake=1, capital=3),
+    "long lines": lambda: mw.InsuredForecaster(max_stake=1, capital=100),
+    "long lines, one-sided": lambda: mw.InsuredForecaster(max_stake=1, capital=100, one_sided=True),
+    "long lines, short of capital": lambda: mw.InsuredForecaster(
+        max_stake=1, capital=2, lines=lines(scale=1.0)
+    ),
     "lines of their own": lambda: mw.InsuredForecaster(max_stake=1, capital=9, lines=lines(scale=1.5)),
     "lines without gains": lambda: mw.InsuredForecaster(
         max_stake=1, capital=9, lines=lines(keep_gains=False)
@@ -62,7 +67,9 @@ BOOKS: dict[str, Callable[[], mw.InsuredForecaster]] = {
     "a base": lambda: mw.InsuredForecaster(Said(), max_stake=1, capital=6),
 }
 
-NAMES = st.sampled_from([None, None, "ann", "bob", 7, np.int64(7), ("agency", "ann"), ["bob"], True, ()])
+NAMES = st.sampled_from(
+    [None, None, "ann", "bob", 7, np.int64(7), ("agency", "ann"), ["bob"], True, (), 2**70]
+)
 STAKES = st.one_of(
     st.sampled_from([0.0, -0.0, 1.0, -1.0, 1, 2.0, 1e-300, float("nan"), np.float64(0.25), "x", [0.5]]),
     st.floats(-1.0, 1.0),
@@ -175,3 +182,15 @@ def test_they_are_the_same_where_old_quotes_are_too_cheap(kind: str) -> None:
             refused += isinstance(found, tuple) and "capital leaves" in str(found[1])
     assert state(pair[0]) == state(pair[1])
     assert refused or kind != "capital, no lines"
+
+
+@pytest.mark.parametrize("kind", BOOKS)
+def test_they_are_the_same_where_somebody_has_many_open_bets(kind: str) -> None:
+    pair = both(kind)
+    steps: list[tuple[Any, ...]] = [("forecast", 0.2, None)] * 120
+    for k in range(120):
+        first = [0.9, 0.9, 0.9, -0.0, -0.3][k % 5]
+        steps += [("stake", k, b, "bob", None) for b in (2.0, first, 0.05)]
+    for step in steps:
+        assert done(pair[0], step) == done(pair[1], step)
+    assert state(pair[0]) == state(pair[1])

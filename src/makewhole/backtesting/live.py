@@ -140,8 +140,9 @@ class LiveRun:
         opening = f.plan_forecast(mu=question.mu, c_hat=question.c_hat, groups=groups)
         f.apply(opening)
         forecast = opening.forecast
-        lines = opening.patch["open", forecast.id].lines
-        self.open[number] = Open(question, forecast, [line.proposal.lam for line in lines], [])
+        lams = [line.proposal.lam for line in opening.patch["open", forecast.id].lines]
+        lams *= (f.classes or 1) // len(lams)  # classes at one price are one line
+        self.open[number] = Open(question, forecast, lams, [])
         heapq.heappush(self.due, (question.known, number))
         c = _mean(forecast.c)
         self.sums.rounds += 1

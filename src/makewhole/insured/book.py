@@ -28,8 +28,8 @@ class Line(NamedTuple):
     """One binary bet within a forecast: the event itself, or one of its classes.
 
     `mu` and `c` are what was published; the correction's target is measured from `origin`; `proposal` says
-    which λ to credit. Classes at one price have all but `mu` in common. Under a reserve that is over another
-    correction, `c_hat` is the base's own ĉ and `inner` that correction's proposal.
+    which λ to credit. Classes at one price are one line, with the `mu` of the first of them. Under a reserve
+    that is over another correction, `c_hat` is the base's own ĉ and `inner` that correction's proposal.
     """
 
     mu: float
@@ -115,13 +115,17 @@ class OpenForecast(NamedTuple):
 
 
 def published(
-    lines: tuple[Line, ...], id_: Id | None, classes: int | None, one_sided: bool, one_price: bool = False
+    lines: tuple[Line, ...],
+    id_: Id | None,
+    classes: int | None,
+    one_sided: bool,
+    said: tuple[float, ...],
 ) -> Forecast:
-    """The forecast that these lines make up."""
+    """The forecast that these lines make up; `said` are the base's own μ̂, as published at one price."""
     if classes is None:
         return binary_forecast(lines[0].mu, lines[0].c, id_, one_sided)
-    if one_price:
-        return class_forecast(tuple([line[0] for line in lines]), lines[0][1], id_)
+    if len(lines) == 1:
+        return class_forecast(said, lines[0][1], id_)
     mu, c = np.array([line.mu for line in lines]), np.array([line.c for line in lines])
     sums_to_one = abs(float(mu.sum()) - 1.0) <= arguments.SUM_TOLERANCE  # clipped, it need not
     return Forecast(mu, c, id_, classes, one_sided, simplex=sums_to_one)

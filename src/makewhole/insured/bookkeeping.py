@@ -196,7 +196,7 @@ class Bookkeeping:
             if get(("open", id_)) is not None:
                 raise ForecastOpen(f"a forecast with the id {id_!r} is open: settle or void it first")
         lines = self.quote(get, patch, said, groups)
-        forecast = published(lines, id_, self.classes, self.one_sided, self.one_price)
+        forecast = published(lines, id_, self.classes, self.one_sided, said[0])
         room, zero = None, self.zero
         patch[STANDING] = _new(Standing, (count + 1, at_risk, following, serial))
         if self.counts_room:
@@ -395,7 +395,7 @@ class Bookkeeping:
         nets, grosses = final.nets, final.grosses
         payments, results = self._results(final, y, stakes)
         (loss, rest), turnover = exact_sum(payments), self.turnover_of(final)
-        c = open_.lines[0].c  # of classes, all have the same c, or none has one below 0
+        c = open_.lines[0].c  # of several lines, none has a c below 0
         if len(open_.lines) > 1:
             c = sum([line.c for line in open_.lines]) / len(open_.lines)
         if turnover:

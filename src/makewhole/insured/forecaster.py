@@ -247,7 +247,7 @@ class InsuredForecaster:
         """What `forecast` would publish now, without opening anything: no stake can be placed on it."""
         said = ask(self.base, self.classes, self.c_range, x, mu, c_hat)
         lines = self._books.quote(self._state.get, {}, said, self._books.named(groups))
-        return published(lines, None, self.classes, self.one_sided, self._books.one_price)
+        return published(lines, None, self.classes, self.one_sided, said.mus)
 
     def quote(self, forecast: Forecast | AnyId, *, by: AnyBettor | None = None) -> Forecast:
         """An open forecast at the price of whoever is named: the published one, or a dearer one (`Lines`).
@@ -259,7 +259,7 @@ class InsuredForecaster:
         if own is None:
             return open_.forecast
         lines = tuple(line._replace(mu=mu, c=c) for line, (mu, c) in zip(open_.lines, own, strict=True))
-        return published(lines, open_.forecast.id, self.classes, self.one_sided, self._books.one_price)
+        return published(lines, open_.forecast.id, self.classes, self.one_sided, open_.said)
 
     def account(self, name: AnyId) -> Customer:
         """What a customer, or a level of customers, has taken of its line; a ValueError without lines."""

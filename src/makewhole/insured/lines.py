@@ -330,6 +330,7 @@ def check_price(
     """Refuse a stake that costs more than she would pay, on any class that she stakes on."""
     limit = arguments.scalar("price", most)
     published = [line.mu if one_sided else line.c for line in open_.lines]
+    published *= len(amounts) // len(published)  # classes at one price are one line
     asked = max((max(own, p) for p, b in zip(published, amounts, strict=True) if b), default=limit)
     if asked > limit:
         raise PriceRefused(f"the price is {asked:g} now, above price={limit:g}", asked)

@@ -162,10 +162,8 @@ def open_many(
     for k, id_ in enumerate(chosen):
         named = () if groups is None else groups[k]
         entries[id_] = books.open(read, patch, xs[k], said[k], named, id_)
-    lines = [entry.lines for entry in entries.values()]
-    mu, c = (np.array([[line[at] for line in one] for one in lines]) for at in (0, 1))
-    if books.classes is None and chosen:
-        mu, c = mu[:, 0], c[:, 0]
+    made = [entry.forecast for entry in entries.values()]
+    mu, c = np.array([one.mu for one in made]), np.array([one.c for one in made])
     return Forecasts(chosen, mu, c, entries.__getitem__)
 
 

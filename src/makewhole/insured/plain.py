@@ -25,7 +25,7 @@ from makewhole.insured.changes import (
     drafting,
 )
 from makewhole.insured.evidence import bet
-from makewhole.insured.lines import NEW, check_price, read_levels
+from makewhole.insured.lines import NEW, Account, LineBook, check_price, read_levels
 from makewhole.insured.memories import warm
 from makewhole.insured.results import check_conserved
 from makewhole.insured.totals import Standing, exact_sum
@@ -86,6 +86,10 @@ class PlainBookkeeping(Bookkeeping):
         self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any, price: Any
     ) -> OpenForecast:
         """The forecast with one stake more."""
+        if by is not None and price is None and self.lines is not None and not open_.bets:
+            after = self._first(get, patch, open_, stake, by, self.lines)
+            if after is not None:
+                return after
         forecast, number, x, said, lines, _, (net,), (gross,), bets, room, _, risk, stakes, extra, _ = open_
         fits = type(stake) is float and gross + abs(stake) <= (self.room_left if bets else self.max_stake)
         if not fits or bets >= FEW or (self.one_sided and stake < 0.0):
@@ -130,6 +134,46 @@ class PlainBookkeeping(Bookkeeping):
         return _new(
             OpenForecast,
             (forecast, number, x, said, lines, (), nets, grosses, bets, room, None, worst, last, extra, _NO),
+        )
+
+    def _first(
+        self, get: Get, patch: Patch, open_: OpenForecast, b: Any, by: Any, book: LineBook
+    ) -> OpenForecast | None:
+        """The forecast with its first stake, of somebody who is not asked more than was published; else None.
+
+        Nearly all stakes with a name are like that. It is `asked` and `take_first` of `LineBook` written out.
+        """
+        forecast, number, x, said, lines, _, _, _, _, room, _, _, _, _, _ = open_
+        known = type(by) is str or (type(by) is int and -(2**63) < by < 2**63)
+        if not known or type(b) is not float or not abs(b) <= self.max_stake:
+            return None
+        key, mu, c = ("line", by), lines[0][0], lines[0][1]
+        total, low, at_risk, count = get(key) or NEW
+        line, scale = book.each, book.each_scale
+        if book.own_lines and by in book.own_lines:
+            line = book.own_lines[by]
+            scale = book.scale_of(line)
+        left, asked = line - total - low, mu if self.one_sided else c
+        if left - (at_risk + book.margin) < book.room or book.top * math.exp(-left / scale) > asked:
+            return None
+        net, gross = 0.0 + b, abs(b)
+        worst = -net * mu - gross * c
+        if net > 0.0:
+            worst += net
+        elif self.one_sided and b < 0.0:
+            return None
+        if not worst > 0.0:
+            worst = 0.0
+        elif self.capital is not None and worst > self.capital - get(TOTALS).loss - get(STANDING).at_risk:
+            return None
+        after = at_risk + worst
+        if total + low + after > line:
+            return None
+        patch[key] = _new(Account, (total, low, after, count + 1))
+        placed = (_new(Stake, ((b,), by, (by,), ())),)
+        return _new(
+            OpenForecast,
+            (forecast, number, x, said, lines, (), (net,), (gross,), 1, room, None, worst, placed, (), _NO),
         )
 
     def close(

@@ -89,8 +89,10 @@ def _plain_stake(stake: Stake) -> dict[str, Any]:
 
 
 def _plain_open(entry: OpenForecast, keep_x: bool) -> dict[str, Any]:
-    id_ = entry.forecast.id
-    for line in entry.lines:
+    id_, lines = entry.forecast.id, entry.lines
+    if len(lines) < len(entry.said):  # classes at one price: files have a line for each of them
+        lines = tuple(lines[0]._replace(mu=mu) for mu in entry.said)
+    for line in lines:
         if type(line.proposal) is not Proposal:
             raise TypeError(
                 f"proposals must be makewhole.Proposal to be saved while open; got {line.proposal!r}"
@@ -101,7 +103,7 @@ def _plain_open(entry: OpenForecast, keep_x: bool) -> dict[str, Any]:
         "said": list(entry.said),
         "lines": [
             line._asdict() | {"proposal": list(line.proposal), "inner": line.inner and list(line.inner)}
-            for line in entry.lines
+            for line in lines
         ],
         "groups": list(entry.groups),
         "features": list(entry.groups.values) if isinstance(entry.groups, Features) else None,
@@ -310,9 +312,11 @@ def _read_entry(id_: Id, saved: dict[str, Any], blocks: Blocks, books: Bookkeepi
         raise ValueError(f"said must be {len(lines)} probabilities; got {saved['said']!r}")
     if books.one_price and said.tolist() != [line.mu for line in lines]:
         raise ValueError(f"said must be what was published at one price; got {saved['said']!r}")
+    if books.one_price:
+        lines = lines[:1]
     room = books.room(lines) if books.counts_room else None
     entry = OpenForecast(
-        published(lines, id_, books.classes, terms.one_sided, books.one_price),
+        published(lines, id_, books.classes, terms.one_sided, tuple(said.tolist())),
         arguments.whole("number", saved["number"], least=0),
         saving.decode(saved["x"], _ROWS),
         tuple(said.tolist()),

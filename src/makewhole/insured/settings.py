@@ -15,6 +15,7 @@ from makewhole.insured.certificates import shared_terms
 from makewhole.insured.lines import Lines
 from makewhole.insured.one_price import OnePriceBookkeeping
 from makewhole.insured.plain import PlainBookkeeping
+from makewhole.insured.plain_classes import PlainClasses
 from makewhole.insured.thaw import Thaw
 
 Mode = Literal["exact", "sound"]
@@ -105,7 +106,8 @@ def choose_mode(rule: BookCorrection | None, mode: Mode | None, capital: Any, th
 def books_for(terms: Terms, rules: list[BookCorrection], classes: int | None, **limits: Any) -> Bookkeeping:
     """The bookkeeping for these corrections: one per line, or one that all classes share."""
     if len(rules) < (classes or 1):
-        return OnePriceBookkeeping(terms, rules, classes=classes, **limits)
+        shared = OnePriceBookkeeping(terms, rules, classes=classes, **limits)
+        return PlainClasses(terms, rules, classes=classes, **limits) if shared.short else shared
     books = Bookkeeping(terms, rules, classes=classes, **limits)
     return PlainBookkeeping(terms, rules, classes=classes, **limits) if books.short else books
 
