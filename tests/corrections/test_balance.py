@@ -322,10 +322,6 @@ GOOD = mw.Balance(0.1).state()
         (lambda: mw.Balance(0.1, 0), "most_groups must be"),
         (lambda: mw.Balance(0.1, 10), r"rate must be at most 1/\(most_groups \+ 1\), 0.0909091; got 0.1"),
         (
-            lambda: mw.InsuredForecaster(None, mw.Balance(), max_stake=1, lines=mw.Lines(5)),
-            "lines must be in sound mode",
-        ),
-        (
             lambda: mw.backtest(log_of(9), group=["carrier", "month"], correction=mw.Balance(0.5)),
             r"group must be at most 1 columns with Balance.*; got \['carrier', 'month'\]",
         ),

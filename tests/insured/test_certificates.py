@@ -100,3 +100,22 @@ def test_the_guard_is_the_certificate_where_it_is_the_smaller() -> None:
     grouped.forecast(mu=0.5, groups="a")
     assert grouped.certificate().bound == 17.0
     assert grouped.certificate("a").bound == pytest.approx(40.0)  # the guard is everyone's
+
+
+@pytest.mark.parametrize(
+    ("settings", "lost"),
+    [
+        ({"max_stake": 1_000}, "50000"),
+        ({"max_stake": 100, "one_sided": True}, "10000"),
+        ({"max_stake": 100, "mode": "exact"}, "10000"),
+        ({"max_stake": 100, "classes": 3, "mode": "sound"}, "15000"),
+    ],
+    ids=["another cap", "one-sided", "exact", "classes"],
+)
+def test_a_group_is_not_certified_more_than_it_was_made_for(settings: dict[str, Any], lost: str) -> None:
+    made = mw.Reserve.for_capital(5_000, max_stake=100)
+    with pytest.raises(ValueError, match=f"each group could lose {lost} .* made for 5000: take Reserve"):
+        mw.InsuredForecaster(None, mw.Grouped(made), **settings)
+    f = mw.InsuredForecaster(None, mw.Grouped(made), max_stake=100)
+    f.forecast(mu=0.5, groups="AA")
+    assert f.statement().groups["AA"].certificate.bound == 5_000

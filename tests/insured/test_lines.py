@@ -279,9 +279,9 @@ def test_undone_is_as_if_it_had_never_been() -> None:
         (lambda: mw.Lines(each=1, of=[1]), TypeError, "of must be a mapping"),  # type: ignore[arg-type]  # that is the point
         (lambda: mw.Lines(each=1, keep_gains="no"), TypeError, "keep_gains"),  # type: ignore[arg-type]  # that is the point
         (
-            lambda: mw.InsuredForecaster(max_stake=1, lines=mw.Lines(each=1)),
+            lambda: mw.InsuredForecaster(max_stake=1, classes=3, lines=mw.Lines(each=1)),
             ValueError,
-            "must be in sound mode",
+            "lines must be in sound mode with classes",
         ),
         (lambda: mw.InsuredForecaster(max_stake=1, capital=9, lines=3), TypeError, "makewhole.Lines"),  # type: ignore[arg-type]  # that is the point
         (

@@ -69,7 +69,7 @@ class Limits(NamedTuple):
 
 
 def dearer(
-    names: Any, t: int, b: float, said: tuple[float, float, float], lines: LineTerms, one_sided: bool
+    names: Any, t: int, b: float, said: tuple[float, float, float], lines: LineTerms, rules: Rules
 ) -> float:
     """Return what a stake of hers costs above the published price; `said` is (μ, c, μ̂).
 
@@ -77,16 +77,18 @@ def dearer(
     """
     by, accounts = names
     mu, c, mu_hat = said
-    price = 0.0
+    price = -1.0
     for k in range(by.shape[1]):
         who = by[t, k]
         if who >= 0:
             left = accounts[who, 0] - accounts[who, 2] - accounts[who, 3]
             asked = line_price(left, 0.0, accounts[who, 1], lines.room, lines.margin, lines.top)
             price = max(price, asked)
-    if price <= 0.0:
+    if price < 0.0:
         return 0.0
-    own_mu, own_c = own_price(mu, c, mu_hat, price, one_sided)
+    if not (rules[0] or rules[1]):  # exact: μ stays where it is
+        return surcharge(b, mu, c, mu, max(c, price))
+    own_mu, own_c = own_price(mu, c, mu_hat, price, rules[0])
     return surcharge(b, mu, c, own_mu, own_c)
 
 
@@ -164,20 +166,25 @@ def make_limited_replay(
             least = least_price(left, 1, max_stake, rules[0])
             mu, c, origin = publish(mu_hat[t], width, proposal[0], rules, least)
             b, size, loss = net[t], gross[t], 0.0
-            extra = dearer(names, t, b, (mu, c, mu_hat[t]), lines, rules[0])
+            extra = dearer(names, t, b, (mu, c, mu_hat[t]), lines, rules)
             if too_much(names, t, most_lost(mu, c, b, size, extra), left):
                 totals[6], totals[7], size = totals[6] + 1.0, totals[7] + size, 0.0
             else:
                 loss, target, weight = balance(mu, c, origin, outcome[t], b, size, max_stake)
-                if extra > 0.0:  # what was booked is learned
-                    loss, target = loss - extra, target - extra / size
+                learned = loss
+                if extra > 0.0:
+                    loss -= extra
+                    if rules[1]:  # what was booked is learned
+                        learned, target = loss, target - extra / size
+                    else:  # in exact mode, the loss at the published price
+                        learned = loss + extra
                 total, low = add_exactly(total, low, loss)
                 pay(names, t, loss, lines.keep_gains)
                 totals[4], totals[5] = totals[4] + b * (outcome[t] - mu_hat[t]), totals[5] + size
                 if weight > 0.0:
-                    observe(values, marks, proposal, target, weight, loss, 0.0)
+                    observe(values, marks, proposal, target, weight, learned, 0.0)
                     own = target + origin - c_hat[t]
-                    inner_observe(inner_values, inner_marks, inner, own, weight, loss, 0.0)
+                    inner_observe(inner_values, inner_marks, inner, own, weight, learned, 0.0)
             profit = max(profit, -(total + low))
             if size < thaw.hardly:
                 cell, draws = (marks[-2], marks[-1]) if len(marks) > 1 else (0, 0)

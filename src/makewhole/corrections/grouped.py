@@ -21,7 +21,9 @@ class Grouped(BookCorrection):
     Parameters
     ----------
     correction
-        One of makewhole's corrections; every group gets a copy of it.
+        One of makewhole's corrections; every group gets a copy of it. One that was made for a capital, such
+        as `Barrier(50)`, gives that capital to every group; as nothing else guards it, forecasts of a group
+        that are open at the same time can lose more, and the group's certificate says how much.
     groups
         The names of all groups; a forecast with another name raises a ValueError. If not given, any name is
         accepted, and the bound on the total loss grows with the number of groups.
@@ -131,7 +133,18 @@ class Grouped(BookCorrection):
         self.correction.check(proposal)
 
     def in_mode(self, terms: Terms) -> Self:
-        """Return a copy for these terms; a ValueError if it does not fit them."""
+        """Return a copy for these terms; a ValueError if it does not fit them.
+
+        One that was made for a capital must certify that capital to every group: nothing else guards it here.
+        """
+        capital, bound = self.correction.capital, self.correction.in_mode(terms).line_bound(terms)
+        if capital is not None and bound is not None and bound * terms.lines > capital * (1.0 + 1e-9):
+            wide, rate = bound * terms.lines, self.correction.rate
+            instead = "" if rate is None else f": take Reserve({rate * wide / capital:g})"
+            raise ValueError(
+                f"each group could lose {wide:g} on these terms with {self.correction!r}, which was made for "
+                f"{capital:g}{instead}"
+            )
         return self._each(lambda one: one.in_mode(terms))
 
     def begun(self) -> Self:

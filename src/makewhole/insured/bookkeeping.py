@@ -399,7 +399,7 @@ class Bookkeeping:
         if len(open_.lines) > 1:
             c = sum([line.c for line in open_.lines]) / len(open_.lines)
         if turnover:
-            self._learn(get, patch, open_, results)
+            self._learn(get, patch, open_, results, final.surcharges)
         values = values_of(open_.groups)
         for key in keys_of("totals", open_.groups):
             totals: Totals = get(key)
@@ -420,15 +420,24 @@ class Bookkeeping:
         self, open_: OpenForecast, y: int, stakes: list[Stake]
     ) -> tuple[Payments, tuple[LineResult, ...]]:
         """What every stake receives; and what every correction learns."""
-        booked = not self.one.at_own_price
+        booked = self.terms.sound and not self.one.at_own_price
         return line_results(open_, y, stakes, self.classes, self.max_stake, booked=booked)
 
-    def _learn(self, get: Get, patch: Patch, open_: OpenForecast, results: tuple[LineResult, ...]) -> None:
+    def _learn(
+        self,
+        get: Get,
+        patch: Patch,
+        open_: OpenForecast,
+        results: tuple[LineResult, ...],
+        surcharges: tuple[float, ...],
+    ) -> None:
         """Every line's correction learns what happened; one below it, from its own target, z − ĉ."""
         for k, (loss, target, weight, rest) in enumerate(results):
             if not weight:
                 continue
             rule, line = self.rules[k], open_.lines[k]
+            if surcharges and not self.terms.sound:
+                loss += surcharges[k]  # exact mode learns the loss at the published price
             if not self.grouped:
                 key = self.keys[k][0]
                 patch[key] = rule.learned(get(key), line.proposal, target, weight, loss, rest)

@@ -29,7 +29,9 @@ class Lines:
 
     A customer's price depends on what is left of her own line: next to nothing while there is much, and all
     when there is nothing. So whoever knows better than the forecaster uses up her own line, and the others
-    do not pay for it. `f.stake(..., by="customer-7")` names her; `by=("agency-1", "customer-7")` also names
+    do not pay for it: in sound mode, or one-sided. In exact mode her line limits what she takes, but the
+    published price learns from her bets as if she had paid no more than that: only so does it stay balanced.
+    `f.stake(..., by="customer-7")` names her; `by=("agency-1", "customer-7")` also names
     what else she belongs to, the widest first: her price is the largest that any of her levels asks.
 
     Parameters
@@ -134,14 +136,16 @@ class LineBook:
     """
 
     def __init__(self, lines: Lines, terms: Terms) -> None:
-        if not (terms.sound or terms.one_sided):
-            raise ValueError("lines must be in sound mode (mode='sound' or a capital), or one-sided")
+        self.exact = not (terms.sound or terms.one_sided)
+        if self.exact and terms.lines > 1:
+            raise ValueError("lines must be in sound mode with classes: mode='sound', or a capital")
         if lines.scale is not None and lines.scale < terms.max_stake:
             raise ValueError(
                 f"the scale of lines must be at least max_stake, {terms.max_stake:g}; got {lines.scale:g}"
             )
         self.lines, self.one_sided, self.keep_gains = lines, terms.one_sided, lines.keep_gains
-        self.top = 1.0 if terms.one_sided else 0.5
+        # At this price nobody can win. In exact mode μ stays where it is, however near to 0 or 1.
+        self.top = 1.0 if terms.one_sided or self.exact else 0.5
         # With this much left, a forecast cannot lose more than that at any price.
         self.room = terms.max_stake * terms.lines
         self.margin = 1e-12 * self.room  # rounding must not pass a line
@@ -176,6 +180,9 @@ class LineBook:
 
     def own(self, open_: OpenForecast, price: float) -> list[tuple[float, float]]:
         """μ and c of each line for a customer who is asked this price."""
+        if self.exact:
+            mu, c, *_ = open_.lines[0]
+            return [(mu, max(c, price))]
         both = zip(open_.lines, open_.said, strict=True)
         return [own_price(line[0], line[1], said, price, self.one_sided) for line, said in both]
 

@@ -204,13 +204,16 @@ class PlainBookkeeping(Bookkeeping):
         loss, target, weight, rest = 0.0, -origin, 0.0, 0.0
         if gross:  # `balance`, written out
             expected, target, weight = net * error - gross * c, net / gross * error - origin, gross / self.cap
-            if extra:  # w·(x − λ) is the loss
-                expected, target = expected - extra[0], target - extra[0] / gross
+            if extra:
+                expected -= extra[0]
+                if self.terms.sound:  # w·(x − λ) is the loss
+                    target -= extra[0] / gross
             loss, rest = (payments[0], 0.0) if len(payments) == 1 else exact_sum(payments)
             if loss != expected:
                 check_conserved(loss, expected, gross * (1.0 + abs(c)))
-        if weight:
-            patch[MEMORY] = self.one.learned(get(MEMORY), proposal, target, weight, loss, rest)
+        if weight:  # in exact mode, the loss at the published price is learned
+            learned = loss if self.terms.sound or not extra else loss + extra[0]
+            patch[MEMORY] = self.one.learned(get(MEMORY), proposal, target, weight, learned, rest)
         totals = get(TOTALS)
         money = None if self.one_sided or totals.money is None else bet(totals.money, mu, c, y)
         patch[TOTALS] = totals.settled(loss, rest, gross, len(payments), c, self.loss_range, money)

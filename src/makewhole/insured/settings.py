@@ -77,7 +77,7 @@ def read_settings(
     exposure = None if max_exposure is None else arguments.positive("max_exposure", max_exposure)
     capital = _read_capital(capital, terms.max_stake)
     chosen = _read_lines(lines, capital)
-    thawing = _read_thaw(thaw, capital, terms.max_stake, chose=rule is None)
+    thawing = _read_thaw(thaw, capital, terms.max_stake * count, chose=rule is None)
     if rule is None:
         rule = _default_rule(capital, thawing)
     if thawing is not None and thawing.share:
@@ -149,12 +149,15 @@ def _read_lines(lines: Any, capital: float | None) -> Lines | None:
     return lines
 
 
-def _read_thaw(thaw: Any, capital: float | None, max_stake: float, *, chose: bool) -> Thaw | None:
-    """`chose` says whether the correction is makewhole's choice: a thaw makes a certificate larger."""
+def _read_thaw(thaw: Any, capital: float | None, most_staked: float, *, chose: bool) -> Thaw | None:
+    """`chose` says whether the correction is makewhole's choice: a thaw makes a certificate larger.
+
+    `most_staked` is the most that can be staked on one forecast, over all its classes.
+    """
     if isinstance(thaw, str) and thaw == "default":
         if not chose:
             return None
-        return Thaw(root=_ROOT * max_stake) if capital is None else Thaw(budget=_FOR_THAW * capital)
+        return Thaw(root=_ROOT * most_staked) if capital is None else Thaw(budget=_FOR_THAW * capital)
     if thaw is not None and not isinstance(thaw, Thaw):
         raise TypeError(f"thaw must be makewhole.Thaw(...), or None for none; got {thaw!r}")
     if thaw is not None and capital is not None and not thaw.constant:
