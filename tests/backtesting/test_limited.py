@@ -136,6 +136,7 @@ LINES = st.builds(
     of=st.sampled_from([{}, {"bob": 0.25, 7: 5.0}]),
     scale=st.sampled_from([None, CAP, 3 * CAP]),
     keep_gains=st.booleans(),
+    spread=st.sampled_from([0.0, 0.0, 0.02, 0.5]),
 )
 BUDGET = st.sampled_from([0.3, 2.0, 100.0])
 THAWS = st.one_of(

@@ -44,6 +44,7 @@ class LineTerms(NamedTuple):
     margin: float
     top: float
     keep_gains: bool
+    spread: float
 
 
 class ThawTerms(NamedTuple):
@@ -83,7 +84,7 @@ def dearer(
         if who >= 0:
             left = accounts[who, 0] - accounts[who, 2] - accounts[who, 3]
             asked = line_price(left, 0.0, accounts[who, 1], lines.room, lines.margin, lines.top)
-            price = max(price, asked)
+            price = max(price, asked, lines.spread)
     if price < 0.0:
         return 0.0
     if not (rules[0] or rules[1]):  # exact: μ stays where it is

@@ -20,7 +20,7 @@ from makewhole.insured.thaw import HARDLY, Thaw
 from makewhole.jit import call
 
 _NOBODY = np.zeros((0, 0), np.int64)
-_NO_LINES = LineTerms(0.0, 0.0, 0.0, True)
+_NO_LINES = LineTerms(0.0, 0.0, 0.0, True, 0.0)
 _NO_THAW = ThawTerms(-1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
@@ -49,7 +49,7 @@ class LimitedRun(Run):
         line_terms, thaw_terms = _NO_LINES, _NO_THAW
         if lines is not None:
             book = LineBook(lines, terms)
-            line_terms = LineTerms(book.room, book.margin, book.top, lines.keep_gains)
+            line_terms = LineTerms(book.room, book.margin, book.top, lines.keep_gains, lines.spread)
             self.names = log.number_bettors()
             self.accounts = _begin(self.names, book)
         if thaw is not None:

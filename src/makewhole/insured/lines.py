@@ -47,6 +47,10 @@ class Lines:
     keep_gains
         True: what a customer loses widens her line, and in all she takes at most her line. False: her line is
         never longer than at the start, and over every stretch of time she takes at most her line.
+    spread
+        The least c of everybody with a name; not for one-sided books, where the price is in μ. Without any
+        spread, here or in the correction, luck uses up every line in the end. Lines that a capital brings
+        have 0.02, unless the correction has a spread of its own.
 
     Examples
     --------
@@ -65,6 +69,7 @@ class Lines:
     of: Mapping[Name, float] = field(default_factory=dict)
     scale: float | None = None
     keep_gains: bool = True
+    spread: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "each", arguments.within("each", self.each, 1e-100, 1e100))
@@ -74,6 +79,7 @@ class Lines:
         object.__setattr__(self, "of", own)
         if self.scale is not None:
             object.__setattr__(self, "scale", arguments.positive("scale", self.scale))
+        object.__setattr__(self, "spread", arguments.within("spread", self.spread, 0.0, 0.5))
         if not isinstance(self.keep_gains, bool):
             raise TypeError(f"keep_gains must be True or False; got {self.keep_gains!r}")
 
@@ -150,7 +156,9 @@ class LineBook:
         self.room = terms.max_stake * terms.lines
         self.margin = 1e-12 * self.room  # rounding must not pass a line
         self.least_scale = terms.max_stake
-        self.each, self.own_lines = lines.each, lines.of
+        if lines.spread and terms.one_sided:
+            raise ValueError(f"spread of lines must be 0 in a one-sided book; got {lines.spread:g}")
+        self.each, self.own_lines, self.spread = lines.each, lines.of, lines.spread
         self.each_scale = self.scale_of(lines.each)
 
     def scale_of(self, line: float) -> float:
@@ -175,8 +183,10 @@ class LineBook:
             scale = self.scale_of(line)
         left = line - total - low
         if left - (at_risk + self.margin) < self.room:
-            return line_price(left, at_risk, scale, self.room, self.margin, self.top)
-        return self.top * math.exp(-left / scale)  # the same, written out: what is left is above 0
+            price = line_price(left, at_risk, scale, self.room, self.margin, self.top)
+        else:
+            price = self.top * math.exp(-left / scale)  # the same, written out: what is left is above 0
+        return price if price > self.spread else self.spread
 
     def own(self, open_: OpenForecast, price: float) -> list[tuple[float, float]]:
         """μ and c of each line for a customer who is asked this price."""

@@ -154,6 +154,8 @@ class PlainBookkeeping(Bookkeeping):
             line = book.own_lines[by]
             scale = book.scale_of(line)
         left, asked = line - total - low, mu if self.one_sided else c
+        if book.spread > asked:
+            return None
         if left - (at_risk + book.margin) < book.room or book.top * math.exp(-left / scale) > asked:
             return None
         net, gross = 0.0 + b, abs(b)

@@ -76,7 +76,8 @@ def read_settings(
         raise ValueError(f"graded outcomes must have classes=None; got classes={classes!r}")
     exposure = None if max_exposure is None else arguments.positive("max_exposure", max_exposure)
     capital = _read_capital(capital, terms.max_stake)
-    chosen = _read_lines(lines, capital)
+    own_spread = rule is None or rule.spread > 0.0 or terms.one_sided
+    chosen = _read_lines(lines, capital, 0.0 if own_spread else _SPREAD)
     thawing = _read_thaw(thaw, capital, terms.max_stake * count, chose=rule is None)
     if rule is None:
         rule = _default_rule(capital, thawing)
@@ -117,9 +118,16 @@ def plain_settings(settings: dict[str, Any]) -> dict[str, Any]:
     lines, thaw = settings["lines"], settings["thaw"]
     return settings | {
         "c_range": list(settings["c_range"]),
-        "lines": lines and asdict(lines) | {"of": [list(item) for item in lines.of.items()]},
+        "lines": lines and _plain_lines(lines),
         "thaw": thaw and {name: value for name, value in asdict(thaw).items() if value is not None},
     }
+
+
+def _plain_lines(lines: Lines) -> dict[str, Any]:
+    plain = asdict(lines) | {"of": [list(item) for item in lines.of.items()]}
+    if not lines.spread:  # which earlier versions did not know
+        del plain["spread"]
+    return plain
 
 
 def settings_from(plain: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,9 +149,9 @@ def _read_capital(capital: Any, max_stake: float) -> float | None:
     return given
 
 
-def _read_lines(lines: Any, capital: float | None) -> Lines | None:
+def _read_lines(lines: Any, capital: float | None, spread: float) -> Lines | None:
     if isinstance(lines, str) and lines == "default":
-        return None if capital is None else Lines(each=_LINE * capital)
+        return None if capital is None else Lines(each=_LINE * capital, spread=spread)
     if lines is not None and not isinstance(lines, Lines):
         raise TypeError(f"lines must be makewhole.Lines(...), or None for none; got {lines!r}")
     return lines
