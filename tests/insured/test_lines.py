@@ -277,6 +277,14 @@ def test_undone_is_as_if_it_had_never_been() -> None:
         (lambda: mw.Lines(each=0), ValueError, "each must"),
         (lambda: mw.Lines(each=1, of={"a": -1.0}), ValueError, "of must"),
         (lambda: mw.Lines(each=1, of=[1]), TypeError, "of must be a mapping"),  # type: ignore[arg-type]  # that is the point
+        (lambda: mw.Lines(each=1, spread=0.6), ValueError, "spread must"),
+        (
+            lambda: mw.InsuredForecaster(
+                max_stake=1, capital=9, one_sided=True, lines=mw.Lines(1, spread=0.1)
+            ),
+            ValueError,
+            "spread of lines must be 0 in a one-sided book; got 0.1",
+        ),
         (lambda: mw.Lines(each=1, keep_gains="no"), TypeError, "keep_gains"),  # type: ignore[arg-type]  # that is the point
         (
             lambda: mw.InsuredForecaster(max_stake=1, classes=3, lines=mw.Lines(each=1)),
@@ -342,3 +350,23 @@ def test_in_sound_mode_a_correction_learns_what_was_booked() -> None:
         assert loss == pytest.approx(settlement.payments[0])
         f.apply(settlement)
     assert dearer > 3
+
+
+def test_the_spread_of_lines_is_the_least_price_of_everybody_with_a_name() -> None:
+    f = mw.InsuredForecaster(
+        None, mw.NoCorrection(), max_stake=1, capital=100, lines=mw.Lines(50, spread=0.1)
+    )
+    q = f.forecast(mu=0.5)
+    assert (q.c, f.quote(q, by="ann").c, f.quote(q).c) == (0.0, 0.1, 0.0)
+    assert sum(f.settle(q, 1, stake=1.0, by="ann")) == pytest.approx(0.4)
+    again = mw.InsuredForecaster.from_state(f.to_state())
+    assert again.lines == f.lines
+
+
+def test_the_lines_that_a_capital_brings_have_a_spread_where_the_correction_has_none() -> None:
+    def lines(correction: Any, **settings: Any) -> Any:
+        return mw.InsuredForecaster(None, correction, max_stake=1, capital=100, **settings).lines
+
+    assert lines(None).spread == lines(mw.Barrier(100, spread=0.01)).spread == 0.0
+    assert lines(mw.Barrier(100)).spread == lines(mw.NoCorrection()).spread == 0.02
+    assert lines(mw.NoCorrection(), one_sided=True).spread == 0.0  # there the price is in μ

@@ -91,6 +91,32 @@ def test_without_names_nine_in_ten_are_served_5000_rounds_later(seed: int) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("classes", [3, 5, 8, 10])
+def test_with_classes_too_they_are_served_5000_rounds_later(classes: int) -> None:
+    """What a bet on all classes may lose grows with their number; so must what the thaw may concede."""
+    f, draw = mw.InsuredForecaster(max_stake=1, classes=classes), random.Random(1)  # noqa: S311 - a simulation
+    served = asked = 0
+    for t in range(8_000):
+        y = draw.randrange(classes)
+        q = f.forecast(mu=[1.0 / classes] * classes)
+        chosen = y if t < 200 else draw.randrange(classes)
+        stake = [float(k == chosen) for k in range(classes)]
+        wants = q.c[chosen] < 0.5 if t < 200 else q.c[chosen] <= TOLERANCE
+        asked, served = asked + (t >= 5_200), served + (wants and t >= 5_200)
+        f.settle(q, y, stake if wants else None)
+    assert served >= 0.9 * asked
+
+
+@pytest.mark.slow
+def test_a_barrier_of_ones_own_does_not_freeze_lucky_customers_out() -> None:
+    """Its lines have a spread, though it has none itself."""
+    f = mw.InsuredForecaster(None, mw.Barrier(150), max_stake=1)
+    seen = market(f, 60_000, seed=0, names=True, customers=5)
+    assert seen.served >= 0.9
+    assert within_certificate(f, seen)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("customers", [5, 50])
 def test_over_200_000_rounds_it_neither_freezes_nor_bleeds(customers: int) -> None:
     f = mw.InsuredForecaster(max_stake=1, capital=150)

@@ -118,9 +118,10 @@ def _check(arguments: argparse.Namespace, names: tuple[str, ...]) -> None:
         ):
             takers = [name for name in studies.STUDIES if option in studies.find(name).takes]
             raise ValueError(f"{flag} is for the study of {', '.join(takers)}, not of {', '.join(names)}")
-    if arguments.study == "all" and arguments.data and not Path(arguments.data).is_dir():
+    if names != ("flights",) and arguments.data and not Path(arguments.data).is_dir():
         raise ValueError(
-            f"--data must be the folder with MNIST and Adult when all studies run; got {arguments.data!r}"
+            f"--data must be the folder with MNIST and Adult, but for flights; got {arguments.data!r}"
+            " (logs of your own: makewhole.studies.run(..., data={name: frame}))"
         )
 
 

@@ -64,9 +64,11 @@ def read_settings(
     if mode not in (None, "exact", "sound"):
         raise ValueError(f"mode must be 'exact' or 'sound'; got {mode!r}")
     rule = None if correction is None else for_book(copy.deepcopy(correction))
+    given = capital
     mode, capital = choose_mode(rule, mode, capital, thaw)
     if capital is not None and mode == "exact" and not one_sided:
-        raise ValueError("capital can be guarded in sound mode only, or one-sided; got mode='exact'")
+        whose = f", and {rule!r} has a capital" if given is None else ""
+        raise ValueError(f"capital can be guarded in sound mode only, or one-sided; got mode='exact'{whose}")
     classes = None if classes is None else arguments.whole("classes", classes, least=2, most=_MOST_CLASSES)
     count = classes or 1
     terms = read_terms(max_stake, c_range, sound=mode == "sound", one_sided=bool(one_sided), lines=count)

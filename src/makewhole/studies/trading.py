@@ -32,11 +32,12 @@ def trade(f: InsuredForecaster, log: Log, scene: Scene, seed: int) -> dict[str, 
 
     `charged` is what all bets together cost above the model's own price, and `most_won` the most that they
     would have won at that price at any moment: no book that never loses more than D can charge less than
-    most_won − D.
+    most_won − D. `most_taken` is the most that anybody under one name had ever taken.
     """
     draw = np.random.default_rng(seed)
     served = asked = 0
-    total = peak = taken = premium = staked = fair = most_won = width = 0.0
+    total = peak = taken = premium = staked = fair = most_won = width = most_taken = 0.0
+    won: dict[str, float] = {}
     rows = zip(*(log[k].tolist() for k in ("mu", "c_hat", "y", "stake")), strict=True)
     for t, (mu, c_hat, y, stake) in enumerate(rows):
         attacking = t < scene.first or draw.random() < scene.later
@@ -62,6 +63,8 @@ def trade(f: InsuredForecaster, log: Log, scene: Scene, seed: int) -> dict[str, 
         own_mu = min(max(mu, c_hat), 1.0 - c_hat)  # what sound mode publishes where nothing is added to ĉ
         total, fair = total + paid, fair + b * (y - own_mu) - abs(b) * c_hat
         peak, most_won = max(peak, total), max(most_won, fair)
+        won[who] = won.get(who, 0.0) + paid
+        most_taken = max(most_taken, won[who])
         if attacking:
             taken += paid
         elif b:
@@ -73,6 +76,7 @@ def trade(f: InsuredForecaster, log: Log, scene: Scene, seed: int) -> dict[str, 
         "served": served / asked if asked else float("nan"),
         "premium": premium / staked if staked else float("nan"),
         "taken": taken,
+        "most_taken": most_taken,
         "worst": peak,
         "total_loss": total,
         "charged": fair - total,
