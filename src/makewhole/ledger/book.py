@@ -152,9 +152,9 @@ class Book:
     ) -> Receipt:
         """Publish a probability for an id; if it has one, this is a new version.
 
-        With a model (`ledger.book(name, base=model)`) give `x` in place of `mu`. Nobody can stake from
-        `closes` on: a datetime with a time zone, its ISO text, or microseconds since 1970. The receipt's
-        `["published"]` is μ and c.
+        With a model (`ledger.book(name, base=model)`) give `x` in place of `mu`; with the same key, after the
+        model has changed its mind, that is another request. Nobody can stake from `closes` on: a datetime
+        with a time zone, its ISO text, or microseconds since 1970. The receipt's `["published"]` is μ and c.
         """
         if self._base is not None or x is not None:
             said = ask(self._base, None, (0.0, 1.0), x, mu, c_hat)

@@ -143,7 +143,7 @@ def draw_taken(results: list[Result]) -> Any:
 
 def draw_premium(results: list[Result]) -> Any:
     """What honest customers who were served paid above fair odds."""
-    title = "What honest customers paid above fair odds, per 100 staked (empty: nobody was served)"
+    title = "Premium of honest customers, per 100 staked"
     return _draw(
         results, "premium", title, "Reds", WOULD_PAY, lambda x: "" if np.isnan(x) else f"{100 * x:.1f}"
     )
@@ -277,10 +277,12 @@ capital before it charges customers: the exponential one as little as it can at 
 it must, the linear one in proportion to what is lost. With a line of {LINE:g} caps everyone pays for what
 she herself takes. A thaw lowers the price again while nobody bets, within a budget that the certificate
 counts. It is paid for: of the same capital half is the barrier's and half the thaw's, so against somebody
-who keeps coming the barrier alone serves more. Lines do nothing against invented names, and swap recovers
-little even with both, in a budget of {CAPITAL / 2:g}. No correction at all serves everybody, but nothing
-bounds what it loses. The cap is 1, the barriers' capital {CAPITAL:g}; the seeds draw who comes. Without
-MAKEWHOLE_DATA, the folder of MNIST and the games, only coins and flights are replayed.""",
+who keeps coming the barrier alone serves more. Lines do nothing against invented names. With a thaw of
+{CAPITAL / 2:g} caps the swap corrections and the linear barrier serve again, gradient descent and reserve
+only in part. No correction at all serves everybody, but nothing bounds what it loses. A premium is above
+fair odds, the model's own ĉ included, and missing where nobody was served. The cap is 1, the barriers'
+capital {CAPITAL:g}; the seeds draw who comes. Without MAKEWHOLE_DATA, the folder of MNIST and the games,
+only coins and flights are replayed.""",
     shown="You have just seen how many honest customers are served, and what is taken by those who know "
     "better, with and without lines and a thaw.",
     next_step="Next, try it on a log of your own: mw.backtest(log, by=..., capital=...).",
