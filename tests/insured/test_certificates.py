@@ -1,8 +1,11 @@
 """Certificates: the theorems' constants written out, for a book, for groups, late, capped and guarded."""
 
+import contextlib
 from typing import Any
 
 import pytest
+from hypothesis import given, reject
+from hypothesis import strategies as st
 
 import makewhole as mw
 
@@ -119,3 +122,62 @@ def test_a_group_is_not_certified_more_than_it_was_made_for(settings: dict[str, 
     f = mw.InsuredForecaster(None, mw.Grouped(made), max_stake=100)
     f.forecast(mu=0.5, groups="AA")
     assert f.statement().groups["AA"].certificate.bound == 5_000
+
+
+STEPS = ["open", "open", "stake", "stake", "settle"]
+MADE_FOR_20: dict[str, Any] = {
+    "reserve": lambda: mw.Reserve.for_capital(20.0, max_stake=M),
+    "barrier": lambda: mw.Barrier(20.0, spread=0.02),
+    "guard": lambda: mw.Barrier(20.0, "guard"),
+    "no gains": lambda: mw.Barrier(20.0, keep_gains=False),
+}
+
+
+@pytest.mark.parametrize("name", MADE_FOR_20)
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from(["open", "open", "stake", "stake", "settle"]), st.floats(0, 1), st.integers(0, 99)
+        ),
+        max_size=80,
+    ),
+    classes=st.sampled_from([None, 3]),
+)
+def test_a_group_never_loses_more_than_its_capital_however_late(
+    name: str, steps: list[Any], classes: int | None
+) -> None:
+    """Whoever bets knows that everything happens, and picks from many open forecasts."""
+    if name == "reserve" and classes:
+        reject()  # it is made for one line
+    f = mw.InsuredForecaster(None, mw.Grouped(MADE_FOR_20[name]()), max_stake=M, classes=classes)
+    open_: list[Any] = []
+    stake: Any = M if classes is None else [M, 0.0, 0.0]
+    for what, mu, place in steps:
+        if what == "open" or not open_:
+            said: Any = mu if classes is None else [mu, 1.0 - mu, 0.0]
+            open_.append(f.forecast(mu=said, groups="AB"[place % 2]))
+        elif what == "settle":
+            f.settle(open_.pop(place % len(open_)), 1 if classes is None else 0)
+        else:
+            with contextlib.suppress(mw.StakeRefused):
+                f.stake(open_[place % len(open_)], stake)
+        told = f.statement()
+        for group in told.groups.values():
+            assert group.certificate.bound == pytest.approx(20.0, rel=1e-12)
+            assert group.total_loss <= 20.0 + 1e-9
+        assert told.certificate.bound == pytest.approx(20.0 * len(told.groups), rel=1e-12)
+
+
+def test_a_thousand_open_forecasts_of_a_group_do_not_widen_its_certificate() -> None:
+    f = mw.InsuredForecaster(None, mw.Grouped(mw.Barrier(5_000)), max_stake=100)
+    waiting = [f.forecast(mu=0.5, groups="AA") for _ in range(1_000)]
+    for q in waiting:
+        with contextlib.suppress(mw.StakeRefused):
+            f.stake(q, 100.0)
+    assert f.forecast(mu=0.5, groups="AA").c == pytest.approx(0.5, abs=1e-9)  # nothing is left
+    assert f.forecast(mu=0.5, groups="UA").c < 0.01
+    for q in waiting:
+        f.settle(q, 1)
+    told = f.statement().groups["AA"]
+    assert told.certificate.bound == 5_000
+    assert 4_900 < told.total_loss <= 5_000

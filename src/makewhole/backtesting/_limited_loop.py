@@ -93,6 +93,19 @@ def dearer(
     return surcharge(b, mu, c, own_mu, own_c)
 
 
+def dearer_by(
+    loss: float, target: float, extra: float, size: float, sound: bool
+) -> tuple[float, float, float]:
+    """Return the loss with what was paid above the published price, the loss that is learned, and the target.
+
+    In sound mode what was booked is learned; in exact mode the loss at the published price.
+    """
+    if not extra > 0.0:
+        return loss, loss, target
+    loss -= extra
+    return (loss, loss, target - extra / size) if sound else (loss, loss + extra, target)
+
+
 def most_lost(mu: float, c: float, b: float, size: float, extra: float) -> float:
     """Return the most that one bet can lose; at least 0."""
     worst = -b * mu - size * c - extra
@@ -172,20 +185,14 @@ def make_limited_replay(
                 totals[6], totals[7], size = totals[6] + 1.0, totals[7] + size, 0.0
             else:
                 loss, target, weight = balance(mu, c, origin, outcome[t], b, size, max_stake)
-                learned = loss
-                if extra > 0.0:
-                    loss -= extra
-                    if rules[1]:  # what was booked is learned
-                        learned, target = loss, target - extra / size
-                    else:  # in exact mode, the loss at the published price
-                        learned = loss + extra
+                loss, told, target = dearer_by(loss, target, extra, size, rules[1])
                 total, low = add_exactly(total, low, loss)
                 pay(names, t, loss, lines.keep_gains)
                 totals[4], totals[5] = totals[4] + b * (outcome[t] - mu_hat[t]), totals[5] + size
                 if weight > 0.0:
-                    observe(values, marks, proposal, target, weight, learned, 0.0)
+                    observe(values, marks, proposal, target, weight, told, 0.0)
                     own = target + origin - c_hat[t]
-                    inner_observe(inner_values, inner_marks, inner, own, weight, learned, 0.0)
+                    inner_observe(inner_values, inner_marks, inner, own, weight, told, 0.0)
             profit = max(profit, -(total + low))
             if size < thaw.hardly:
                 cell, draws = (marks[-2], marks[-1]) if len(marks) > 1 else (0, 0)
@@ -222,5 +229,5 @@ def compiled_limited_replay(
     kernels = (propose, observe, inner_propose, inner_observe)
     sources = fingerprint(steps, formulas)
     replay = make_limited_replay(*kernels, composed=inner is not None, sources=sources)
-    own = (dearer, most_lost, too_much, pay, lowered, turn_back)
+    own = (dearer, dearer_by, most_lost, too_much, pay, lowered, turn_back)
     return jit(replay, *HELPERS, *FORMULAS, *own, *kernels)

@@ -203,6 +203,7 @@ def backtest(
         run = LimitedRun(rule, terms, log, trace=trace, **own)
         return _bounded(_replay(run, log, rule, (terms, terms), progress), f, terms)
     limited = f.capital is not None and (late or not _keeps_to(rule, terms, f.capital))
+    limited |= rule.capital_each is not None and (late or not rule.in_mode(terms).gentler(terms))
     hard = late and _is_hard(rule) if classes is None else late or not log.one_price
     if hard or limited or warmed or named or max_exposure is not None:
         return LiveRun(log, f, trace=trace, customers=customers, progress=progress).run()

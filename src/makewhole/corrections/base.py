@@ -101,7 +101,7 @@ class BookCorrection:
     over: BookCorrection | None = None  # another correction, which changes ĉ first
     rate: float | None = None  # the size of its steps, if it has one
     capital: float | None = None  # what it may lose, if it was made for a capital
-    for_capital_each: bool = False  # whether each of its groups was made for a capital
+    capital_each: float | None = None  # what each of its groups may lose, if that was given
     spread: float = 0.0  # λ is at least this, if that is above 0
     why_no_bound: str = "no bound is known for this correction"
     settings: ClassVar[tuple[str, ...]] = ()  # attributes that cannot be assigned

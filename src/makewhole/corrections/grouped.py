@@ -22,8 +22,8 @@ class Grouped(BookCorrection):
     ----------
     correction
         One of makewhole's corrections; every group gets a copy of it. One that was made for a capital, such
-        as `Barrier(50)`, gives that capital to every group; as nothing else guards it, forecasts of a group
-        that are open at the same time can lose more, and the group's certificate says how much.
+        as `Barrier(50)`, gives that capital to every group. (With a thaw, forecasts of a group that are open
+        at the same time can lose more, and the group's certificate says how much.)
     groups
         The names of all groups; a forecast with another name raises a ValueError. If not given, any name is
         accepted, and the bound on the total loss grows with the number of groups.
@@ -97,9 +97,13 @@ class Grouped(BookCorrection):
         return self.groups
 
     @property
-    def for_capital_each(self) -> bool:  # type: ignore[override]  # as its correction does
-        """Whether every group's correction was made for a capital."""
-        return self.correction.capital is not None
+    def capital_each(self) -> float | None:  # type: ignore[override]  # as its correction does
+        """The capital of every group, if its correction was made for one."""
+        return self.correction.capital
+
+    def gentler(self, terms: Terms) -> bool:
+        """Whether the price of every group is above that of the solvency guard."""
+        return self.correction.gentler(terms)
 
     @property
     def spread(self) -> float:  # type: ignore[override]  # as its correction does
@@ -135,7 +139,7 @@ class Grouped(BookCorrection):
     def in_mode(self, terms: Terms) -> Self:
         """Return a copy for these terms; a ValueError if it does not fit them.
 
-        One that was made for a capital must certify that capital to every group: nothing else guards it here.
+        One that was made for a capital must certify that capital to every group.
         """
         capital, bound = self.correction.capital, self.correction.in_mode(terms).line_bound(terms)
         if capital is not None and bound is not None and bound * terms.lines > capital * (1.0 + 1e-9):

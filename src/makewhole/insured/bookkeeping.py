@@ -15,7 +15,6 @@ from makewhole.corrections._kernels import Rules, publish, refine
 from makewhole.corrections.features import Features, read_features, values_of
 from makewhole.corrections.names import Name, read_name, read_names
 from makewhole.forecasters import Said
-from makewhole.insured._kernels import least_price
 from makewhole.insured.book import (
     BLOCK,
     Exposure,
@@ -25,7 +24,6 @@ from makewhole.insured.book import (
     Stake,
     check_exposure,
     no_exposure,
-    part_of,
     published,
     room_of,
 )
@@ -56,6 +54,7 @@ from makewhole.insured.changes import (
     keys_of,
 )
 from makewhole.insured.evidence import bet
+from makewhole.insured.guards import check_capital, least_c, least_c_of_groups
 from makewhole.insured.lines import LineBook, Lines, check_price, read_levels
 from makewhole.insured.memories import Memories, recall_over, warm
 from makewhole.insured.refusals import ForecastOpen, StakeRefused, find_limit
@@ -124,6 +123,8 @@ class Bookkeeping:
         self.hardly = HARDLY * self.cap
         self.room_left = (1.0 - 1e-9) * terms.max_stake  # up to here, rounding cannot have hidden anything
         self.grouped, self.apart = self.one.grouped, self.one.apart
+        # What each group may lose; with a thaw, which may concede more, only its own correction sees to that.
+        self.capital_each = self.one.capital_each if thaw is None else None
         self.publishing = Rules(terms.one_sided, terms.sound, self.one.integrates)
         self.publishes_as_is = not (terms.one_sided or terms.sound)
         self.capped = max_exposure is not None
@@ -173,6 +174,9 @@ class Bookkeeping:
             made = certify(self.answering(scope), self.terms, exposure, self.max_exposure)
         if self.thaw is not None:
             made = thawed(made, self.thaw, get(TOTALS).rounds, self.rules, self.terms)
+        if self.capital_each is not None:
+            count = 1 if group is not None else get(GROUPS).groups
+            made = guarded(made, count * self.capital_each)
         if self.capital is None or group is not None:
             return made
         growing = self.apart and self.one.all_groups is None  # with every group that begins
@@ -217,7 +221,11 @@ class Bookkeeping:
 
     def quote(self, get: Get, patch: Patch, said: Said, groups: tuple[Name, ...]) -> tuple[Line, ...]:
         """Ask the corrections, and put what they say and what the base said together."""
-        least = 0.0 if self.capital is None else self._least(get, self.capital)
+        least, terms = 0.0, (len(self.rules), self.max_stake, self.one_sided)
+        if self.capital is not None:
+            least = least_c(get, None, self.capital, *terms)
+        if self.capital_each is not None:
+            least = max(least, least_c_of_groups(get, groups, self.capital_each, *terms))
         if self.classes is None:
             (mu,), (width,) = said
             return (self.line(get, patch, 0, mu, width, least, groups),)
@@ -312,7 +320,10 @@ class Bookkeeping:
             self._check_exposure(get, open_, amounts, self.max_exposure)
         after = open_.with_stake(placed, capped=self.capped, one_price=self.one_price)
         if self.capital is not None and after.at_risk > open_.at_risk:
-            self._check_capital(get, open_, after, amounts, self.capital)
+            check_capital(get, None, self.capital, open_, after, amounts)
+        if self.capital_each is not None and after.at_risk > open_.at_risk:
+            for group in open_.groups:
+                check_capital(get, group, self.capital_each, open_, after, amounts)
         if self.lines is not None:
             self.lines.take(get, patch, open_, placed)
         return after
@@ -341,17 +352,6 @@ class Bookkeeping:
             return self.place(get, patch, open_, stake, by, None)
         except StakeRefused as refused:
             raise self._with_limit(refused, get, open_, stake, by) from None
-
-    def _check_capital(
-        self, get: Get, open_: OpenForecast, after: OpenForecast, amounts: tuple[float, ...], capital: float
-    ) -> None:
-        """Refuse a stake with which more than the capital could be lost: its quote is no longer right."""
-        left = capital - get(TOTALS).loss - (get(STANDING).at_risk - open_.at_risk)
-        if after.at_risk > left:
-            message = (
-                f"with this stake the forecast could lose {after.at_risk:g}; the capital leaves {left:g}"
-            )
-            raise StakeRefused(message, part_of(amounts, open_.at_risk, after.at_risk, left))
 
     def take(
         self, get: Get, patch: Patch, open_: OpenForecast, stake: Any, by: Any, price: Any = None
@@ -531,11 +531,6 @@ class Bookkeeping:
     def answering(self, group: Name | None) -> list[BookCorrection]:
         """The corrections, one per line, that answer for a group's books."""
         return self.rules if group is None else [rule.of_group(group) for rule in self.rules]
-
-    def _least(self, get: Get, capital: float) -> float:
-        """The least c (one-sided: ask) at which a forecast cannot lose more than is left of the capital."""
-        left: float = capital - get(TOTALS).loss - get(STANDING).at_risk
-        return least_price(left, len(self.rules), self.max_stake, self.one_sided)
 
     def _check_exposure(self, get: Get, open_: OpenForecast, amounts: tuple[float, ...], most: float) -> None:
         scopes = []

@@ -191,8 +191,7 @@ class PlainBookkeeping(Bookkeeping):
         if stake is not None:
             net, gross, extra, placed = self._with_last(get, patch, open_, stake, by)
             stakes = (*stakes, placed)
-        mu, c, origin, proposal, _, _ = lines[0]
-        id_: Any = forecast.id
+        (mu, c, origin, proposal, _, _), id_ = lines[0], forecast.id
         error, payments = y - mu, Payments()
         named: dict[Id, float] = {}
         for (b,), name, _, dearer in stakes:
@@ -206,28 +205,26 @@ class PlainBookkeeping(Bookkeeping):
         loss, target, weight, rest = 0.0, -origin, 0.0, 0.0
         if gross:  # `balance`, written out
             expected, target, weight = net * error - gross * c, net / gross * error - origin, gross / self.cap
-            if extra:
-                expected -= extra[0]
-                if self.terms.sound:  # w·(x − λ) is the loss
-                    target -= extra[0] / gross
+            if extra:  # in sound mode w·(x − λ) is the loss
+                booked = extra[0] / gross if self.terms.sound else 0.0
+                expected, target = expected - extra[0], target - booked
             loss, rest = (payments[0], 0.0) if len(payments) == 1 else exact_sum(payments)
             if loss != expected:
                 check_conserved(loss, expected, gross * (1.0 + abs(c)))
         if weight:  # in exact mode, the loss at the published price is learned
-            learned = loss if self.terms.sound or not extra else loss + extra[0]
-            patch[MEMORY] = self.one.learned(get(MEMORY), proposal, target, weight, learned, rest)
+            told = loss if self.terms.sound or not extra else loss + extra[0]
+            patch[MEMORY] = self.one.learned(get(MEMORY), proposal, target, weight, told, rest)
         totals = get(TOTALS)
         money = None if self.one_sided or totals.money is None else bet(totals.money, mu, c, y)
         patch[TOTALS] = totals.settled(loss, rest, gross, len(payments), c, self.loss_range, money)
         if self.thaw is not None and (gross < self.hardly or self.thaw.share):
             warm(self.memories, self.thaw, get, patch, (), gross < self.hardly)
-        serial = self.serial = self.serial + 1
+        self.serial += 1
         count, at_risk, following, _ = get(STANDING)
-        count -= 1
-        at_risk = max(0.0, at_risk - risk) if count else 0.0  # no rounding may be left over
-        patch[STANDING] = _new(Standing, (count, at_risk, following, serial))
+        at_risk = max(0.0, at_risk - risk) if count > 1 else 0.0  # no rounding may be left over
+        patch[STANDING] = _new(Standing, (count - 1, at_risk, following, self.serial))
         if self.counts_room:
-            patch[EXPOSURE] = get(EXPOSURE).left(open_, (), count)
+            patch[EXPOSURE] = get(EXPOSURE).left(open_, (), count - 1)
         patch["open", id_] = None
         if bets > BLOCK:
             patch.update(dict.fromkeys([("stakes", id_, n) for n in range(open_.blocks)]))

@@ -101,7 +101,7 @@ def choose_mode(rule: BookCorrection | None, mode: Mode | None, capital: Any, th
     if capital is None and rule is not None and rule.capital is not None:
         capital = rule.capital + (thaw.budget if isinstance(thaw, Thaw) else 0.0)
     if mode is None:
-        made_for_one = capital is not None or (rule is not None and rule.for_capital_each)
+        made_for_one = capital is not None or (rule is not None and rule.capital_each is not None)
         mode = "sound" if made_for_one else "exact"
     return mode, capital
 

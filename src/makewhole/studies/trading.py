@@ -34,8 +34,7 @@ def trade(f: InsuredForecaster, log: Log, scene: Scene, seed: int) -> dict[str, 
     would have won at that price at any moment: no book that never loses more than D can charge less than
     most_won − D. `most_taken` is the most that anybody under one name had ever taken.
     """
-    draw = np.random.default_rng(seed)
-    served = asked = 0
+    draw, served, asked = np.random.default_rng(seed), 0, 0
     total = peak = taken = premium = staked = fair = most_won = width = most_taken = 0.0
     won: dict[str, float] = {}
     rows = zip(*(log[k].tolist() for k in ("mu", "c_hat", "y", "stake")), strict=True)
