@@ -428,6 +428,7 @@ def test_a_study_of_adversaries_writes_its_folder(tmp_path: Path) -> None:
         (["flights", "--data", "nowhere.csv"], "nowhere.csv is not there"),
         (["flights", "--rounds", "0"], "rounds must be a whole number of at least 1"),
         (["mnist", "--data", "/nowhere"], "is not there"),
+        (["market", "--data", __file__], "--data must be the folder with MNIST and Adult, but for flights"),
         (["mnist", "--cautious", "0.3"], "--cautious is for the study of flights, not of mnist"),
         (["all", "--data", "/dev/null"], "must be the folder with MNIST and Adult"),
         (["adversaries", "--out", "/dev/null/x"], "Not a directory"),

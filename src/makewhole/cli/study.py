@@ -118,7 +118,8 @@ def _check(arguments: argparse.Namespace, names: tuple[str, ...]) -> None:
         ):
             takers = [name for name in studies.STUDIES if option in studies.find(name).takes]
             raise ValueError(f"{flag} is for the study of {', '.join(takers)}, not of {', '.join(names)}")
-    if names != ("flights",) and arguments.data and not Path(arguments.data).is_dir():
+    folder = None if names == ("flights",) or not arguments.data else Path(arguments.data)
+    if folder is not None and (folder.is_file() or (arguments.study == "all" and not folder.is_dir())):
         raise ValueError(
             f"--data must be the folder with MNIST and Adult, but for flights; got {arguments.data!r}"
             " (logs of your own: makewhole.studies.run(..., data={name: frame}))"
