@@ -260,12 +260,13 @@ def created(state: State, seq: int, at: int, given: Body, finished: Finished) ->
         raise BookExists(f"there is a book {state.name!r}: choose another name")
     if given["rules"] != RULES:
         raise NotALedger(f"the book was created with rules {given['rules']}; this makewhole has {RULES}")
-    state.unit, state.keys = read_text("unit", given["unit"]), [read_text("key", given["key"])]
-    state.hold = arguments.whole("hold", given["hold"], least=0, most=LATEST)
+    unit, key = read_text("unit", given["unit"]), read_text("key", given["key"])
+    hold = arguments.whole("hold", given["hold"], least=0, most=LATEST)
     f = InsuredForecaster.from_state(given["forecaster"])
     if f.statement().rounds or f.open_forecasts:
         raise ValueError("forecaster must be new: it has forecasts that the book knows nothing of")
     state.f, state.money = f, Money(capital=int(f.capital))  # type: ignore[arg-type]  # a book has a capital
+    state.unit, state.hold, state.keys = unit, hold, [key]
     return given
 
 

@@ -13,7 +13,7 @@ from makewhole.ledger.database import Key, Store
 from makewhole.ledger.events import ORIGIN, Event, body_text, chained, plain_text
 from makewhole.ledger.following import read_on, recover, snapshot_of
 from makewhole.ledger.receipts import Receipt, Signer, sign_together
-from makewhole.ledger.refusals import BookExists, KeyConflict, LedgerUnavailable, LogDamaged, UnknownBook
+from makewhole.ledger.refusals import KeyConflict, LedgerUnavailable, LogDamaged, UnknownBook
 from makewhole.ledger.rules import ENDS, KINDS, Body, State, read_text
 
 # A group that is stored together is no larger than this: whoever comes last must not wait for ever.
@@ -258,10 +258,8 @@ class _Draft:
 
     def _decide(self, state: State, one: Waiting) -> None:
         kind, given, key = one.request
-        if state.begun == (kind == "created"):
-            if not state.begun:
-                raise UnknownBook(f"there is no book {self._book!r}: create it first")
-            raise BookExists(f"there is a book {self._book!r}: choose another name")
+        if kind != "created" and not state.begun:
+            raise UnknownBook(f"there is no book {self._book!r}: create it first")
         if key is None:
             self._do(state, one, kind, given)
         elif not self._repeats(one, key):
