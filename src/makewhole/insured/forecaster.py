@@ -124,13 +124,13 @@ class InsuredForecaster:
         refused if its price is no longer enough. For sound mode, or one-sided. By default that of the
         correction, if it was made for one.
     lines
-        `Lines`: what each named customer may take in all. By default 0.4 of the capital, if there is
-        one. None: all pay the same.
+        `Lines`: what each named customer may take in all. By default 0.4 of the capital, if there is one, at
+        a c of at least 0.02 if the correction has no spread. None: all pay the same.
     thaw
         `Thaw`: how much may be conceded so that λ comes down while nobody stakes; the certificate is larger
         by that, unless it is a share of past profits. By default, for the default correction only: half of
-        the capital, which the correction then does not use; without a capital 5·max_stake times the root of
-        the number of forecasts.
+        the capital, which the correction then does not use; without a capital 5·max_stake (of all classes)
+        times the root of the number of forecasts.
     classes
         None for a binary event, else K. Outcomes are then 0 … K−1, and stakes are arrays of K numbers.
     graded
