@@ -25,6 +25,7 @@ class Thing:
     closes: int | None = None
     stakes: list[tuple[int, int]] = field(default_factory=list)  # what is paid, and its price
     told: tuple[int, str | None, int] | None = None  # outcome, reporter, when it is final
+    agreed: bool = False  # whether somebody else reported the same
     published: tuple[float, float] = (0.0, 0.0)
     end: str | None = None
 
@@ -92,7 +93,9 @@ class Model:
         if asked["do"] == "report" and thing.told is not None and thing.told[0] != asked["outcome"]:
             if now >= thing.told[2]:
                 return SubjectFinal
-            return ReportsDisagree if thing.told[1] != asked.get("by") else None
+            return ReportsDisagree if thing.agreed or thing.told[1] != asked.get("by") else None
+        if asked["do"] == "void" and thing.told is not None and now >= thing.told[2]:
+            return SubjectFinal
         return None
 
     # --- what should come of it -----------------------------------------------------------------------------
@@ -157,6 +160,8 @@ class Model:
         thing = self.things[asked["id"]]
         if thing.told is None or thing.told[0] != asked["outcome"]:
             thing.told = asked["outcome"], asked.get("by"), now + self.hold
+        elif asked.get("by") != thing.told[1]:
+            thing.agreed = True
         assert answer[0]["due"] == thing.told[2]
 
     def _settle(self, asked: dict[str, Any], answer: list[Receipt], now: int) -> None:
