@@ -156,6 +156,7 @@ def test_a_compiled_backtest_is_the_forecaster_to_the_bit(shape: Any) -> None:
     assert result.total_loss == f.statement().total_loss
 
 
+@pytest.mark.slow
 def test_a_new_book_starts_with_the_whole_capital() -> None:
     """What it has won elsewhere must not be lost on top of the capital, nor what it has lost be missed."""
     won = mw.InsuredForecaster(None, mw.Barrier(20), max_stake=1, lines=None)

@@ -133,6 +133,7 @@ MADE_FOR_20: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MADE_FOR_20)
 @given(
     steps=st.lists(

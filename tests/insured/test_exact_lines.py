@@ -29,6 +29,7 @@ STAKE = st.tuples(NAMES, st.floats(-0.3, 0.3))
 ROUND = st.tuples(st.floats(0, 1), st.integers(0, 1), st.lists(STAKE, max_size=3), st.booleans())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one_sided", [False, True], ids=["two-sided", "one-sided"])
 @pytest.mark.parametrize("name", MAKERS)
 @given(lines=LINES, rounds=st.lists(ROUND, min_size=1, max_size=25))
