@@ -26,11 +26,10 @@ if TYPE_CHECKING:
         SwapRegret,
     )
     from makewhole.decisions import Forecast, Plan, decide, insure
-    from makewhole.insured.changes import Bet, Change, Opening, Payments, Settlement
+    from makewhole.insured.book import Payments
     from makewhole.insured.forecaster import InsuredForecaster
     from makewhole.insured.lines import Lines
     from makewhole.insured.refusals import (
-        ChangeRefused,
         ConservationError,
         ForecastClosed,
         ForecastOpen,
@@ -52,12 +51,9 @@ __all__ = [
     "BacktestResult",
     "Balance",
     "Barrier",
-    "Bet",
     "CapitalReport",
     "Certificate",
     "Chance",
-    "Change",
-    "ChangeRefused",
     "ConservationError",
     "Correction",
     "DeterministicSwap",
@@ -69,7 +65,6 @@ __all__ = [
     "Lines",
     "NaiveBestResponse",
     "NoCorrection",
-    "Opening",
     "OverlappingReserve",
     "Payments",
     "Plan",
@@ -79,7 +74,6 @@ __all__ = [
     "Refusal",
     "Replay",
     "Reserve",
-    "Settlement",
     "SoundClassifier",
     "StakeRefused",
     "StandardRegret",
@@ -113,12 +107,9 @@ _HOMES = {
     "BacktestResult": "backtesting.result",
     "Balance": "corrections",
     "Barrier": "corrections",
-    "Bet": "insured.changes",
     "CapitalReport": "backtesting.capital",
     "Certificate": "corrections",
     "Chance": "protocol",
-    "Change": "insured.changes",
-    "ChangeRefused": "insured.refusals",
     "ConservationError": "insured.refusals",
     "Correction": "corrections",
     "DeterministicSwap": "corrections",
@@ -130,9 +121,8 @@ _HOMES = {
     "Lines": "insured.lines",
     "NaiveBestResponse": "corrections",
     "NoCorrection": "corrections",
-    "Opening": "insured.changes",
     "OverlappingReserve": "corrections",
-    "Payments": "insured.changes",
+    "Payments": "insured.book",
     "Plan": "decisions",
     "PriceRefused": "insured.refusals",
     "Proposal": "corrections",
@@ -140,7 +130,6 @@ _HOMES = {
     "Refusal": "insured.refusals",
     "Replay": "protocol",
     "Reserve": "corrections",
-    "Settlement": "insured.changes",
     "SoundClassifier": "mending.classifier",
     "StakeRefused": "insured.refusals",
     "StandardRegret": "corrections",

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from makewhole import arguments
+from makewhole import arguments, rules
 
 # Tolerance for Lemma 1, a few units in the last place: what `payment` returns must pass although rounded.
 _ROUNDING = 8 * float(np.finfo(np.float64).eps)
@@ -76,7 +76,7 @@ def payment(stake: Any, outcome: Any, mu: Any, c: Any) -> Any:
     m = arguments.probabilities("mu", mu)
     width = arguments.numbers("c", c)
     arguments.together(stake=b, outcome=y, mu=m, c=width)
-    return arguments.plain(b * (y - m) - np.abs(b) * width)
+    return arguments.plain(rules.payment(b, y, m, width))
 
 
 def premium(stake: Any, mu: Any, c: Any) -> Premium:

@@ -18,14 +18,16 @@ _compiled: list[Any] = []
 
 
 def jit(
-    function: Callable[..., Any], *helpers: Callable[..., Any], reorder: tuple[Callable[..., Any], ...] = ()
+    function: Callable[..., Any],
+    *helpers: Callable[..., Any],
+    reorder: tuple[Callable[..., Any], ...] = (),
+    modules: tuple[ModuleType, ...] = (),
 ) -> Callable[..., Any]:
     """Return `function` compiled.
 
     It may call the functions in `helpers` and `reorder`; these stay usable as plain Python. Those in
-    `reorder` may add up in any order. numba's cache is invalidated only by changes of the file of `function`.
-    So keep the helpers in the same file, or put a `fingerprint` of the other modules into the function's
-    closure.
+    `reorder` may add up in any order. A change of any of their files, or of the files of `modules`,
+    invalidates the cache on disk.
     """
     import numba
     from numba.extending import register_jitable
@@ -36,6 +38,8 @@ def jit(
         register_jitable(forceinline=True, error_model="numpy", fastmath=_REORDER)(helper)
     try:
         compiled = numba.njit(cache=True, error_model="numpy")(function)
+        files = {one.__code__.co_filename for one in (function, *helpers, *reorder)}
+        _stamp(compiled, files | {str(module.__file__) for module in modules})
     except RuntimeError:  # neither the package's folder nor the home directory can be written
         compiled = numba.njit(error_model="numpy")(function)
     _compiled.append(compiled)
@@ -76,9 +80,10 @@ def _drop_cache() -> None:
         one._cache = NullCache()  # noqa: SLF001 - numba has no other way to go without one
 
 
-def fingerprint(*modules: ModuleType) -> int:
-    """Return a number that changes when the source of one of the modules changes."""
+def _stamp(compiled: Any, files: set[str]) -> None:
+    """Make the cache on disk depend on these files; numba looks only at that of the compiled function."""
     value = 0
-    for module in modules:
-        value = zlib.crc32(Path(str(module.__file__)).read_bytes(), value)
-    return value
+    for file in sorted(files):
+        value = zlib.crc32(Path(file).read_bytes(), value)
+    cached = compiled._cache._cache_file  # noqa: SLF001 - numba has no other way to say what it depends on
+    cached._source_stamp = (cached._source_stamp, value)  # noqa: SLF001 - as above

@@ -9,7 +9,7 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -104,13 +104,10 @@ def _sweep(folder: Path, prefix: str) -> None:
                 os.close(descriptor)
 
 
-def read(
-    path: str | os.PathLike[str], *, kind: str, versions: Sequence[int], sealed_from: int
-) -> tuple[int, Any]:
-    """Return the version and the content of a file of this kind.
+def read(path: str | os.PathLike[str], *, kind: str, version: int) -> Any:
+    """Return the content of a file of this kind and version.
 
-    Files have a checksum from the version `sealed_from` on. Raises a ValueError if the file is of another
-    kind or version, is damaged, or is not a regular file.
+    Raises a ValueError if the file is of another kind or version, is damaged, or is not a regular file.
     """
     if _mode(Path(path)) is None:
         raise FileNotFoundError(f"{path} does not exist")
@@ -120,16 +117,15 @@ def read(
         raise ValueError(f"{path} is damaged, or is not a {kind} file: {error}") from None
     if not isinstance(document, dict) or document.get("kind") != kind:
         raise ValueError(f"{path} is not a {kind} file")
-    version = document.get("version")
-    if type(version) is not int or version not in versions:
-        known = ", ".join(map(str, versions))
-        raise ValueError(f"{path} has version {version!r} of {kind}; this release reads versions {known}")
+    if document.get("version") != version:
+        found = document.get("version")
+        raise ValueError(f"{path} has version {found!r} of {kind}; this release reads version {version}")
     if "content" not in document:
         raise ValueError(f"{path} is damaged: it has no content")
     content = document["content"]
-    if version >= sealed_from and document.get("checksum") != checksum(kind, version, content):
+    if document.get("checksum") != checksum(kind, version, content):
         raise ValueError(f"{path} is damaged: its checksum is wrong. Use a copy of it from a backup")
-    return version, content
+    return content
 
 
 def encode(name: str, value: Any, named: Mapping[str, Any]) -> Any:

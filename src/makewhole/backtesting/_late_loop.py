@@ -16,18 +16,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from makewhole.corrections import _kernels as steps
-from makewhole.corrections._kernels import (
-    HELPERS,
-    Step,
-    add_exactly,
-    balance,
-    none_observe,
-    none_propose,
-    publish,
-    refine,
-)
-from makewhole.jit import fingerprint, jit
+from makewhole.corrections._kernels import HELPERS, Step, none_observe, none_propose
+from makewhole.jit import jit
+from makewhole.rules import add_exactly, balance, publish, refine, room
 
 
 def would_stake(
@@ -48,17 +39,12 @@ def would_stake(
     return 0.0 if one_sided else -amount
 
 
-def full_loss(mu: float, c: float, one_sided: bool) -> float:
-    """Return the most that a forecast can lose per unit of the cap, staked in full on the worse side."""
-    return 1.0 - mu if one_sided else max(0.0, 1.0 - mu - c, mu - c)
-
-
 def hold(
-    kept: Any, slot: int, row: int, room: float, lesson: Any, own: float, proposal: Step, inner: Step
+    kept: Any, slot: int, row: int, potential: float, lesson: Any, own: float, proposal: Step, inner: Step
 ) -> None:
     """Put an open forecast into a slot: (loss, target, weight), and what was proposed for it."""
     kept[slot, 0], kept[slot, 1], kept[slot, 2] = lesson
-    kept[slot, 3], kept[slot, 4], kept[slot, 5] = proposal[0], room, row
+    kept[slot, 3], kept[slot, 4], kept[slot, 5] = proposal[0], potential, row
     kept[slot, 6], kept[slot, 7] = 2 * proposal[1] + (1 if proposal[2] else 0), own
     if kept.shape[1] > 8:
         kept[slot, 8], kept[slot, 9] = inner[0], 2 * inner[1] + (1 if inner[2] else 0)
@@ -79,13 +65,11 @@ def make_late_replay(
     inner_propose: Callable[..., Any],
     inner_observe: Callable[..., None],
     composed: bool,
-    sources: int = 0,
 ) -> Callable[..., int]:
     """Return the loop of Algorithm 1 over columns, where forecasts stay open until their outcome is known.
 
     Before each forecast those that are due are settled, in the order that is given. It returns how many were
     settled. With `last`, all that are open are settled at the end.
-    `sources` changes with the source of the steps, so that numba's cache notices.
     """
 
     def replay(
@@ -95,11 +79,11 @@ def make_late_replay(
         kept, free, counts, due_known, due_who, slot_of = book
         mu_hat, c_hat, outcome, net, gross = columns
         kind, amount, view = people  # empty if the log has stakes
-        (time, rows), (rules, max_stake, last) = times, settings
+        (time, rows), (how, max_stake, last) = times, settings
         c_out, lam_out, mu_out, loss_out, stake_out, total_out, settled_lam, settled_row = out
         total, low, potential, opened = totals[0], totals[1], totals[5], counts[0]
         waiting = len(slot_of) - len(time)
-        t, done = 0, 0 * sources  # reading `sources` puts it into the closure
+        t, done = 0, 0
         while t < len(time) or (last and opened > 0):
             # One that is known at the time at which it is made still has to be made first.
             if opened > 0 and (
@@ -120,16 +104,16 @@ def make_late_replay(
                 continue
             inner, proposal = inner_propose(inner_values, inner_marks), propose(values, marks)
             width = refine(c_hat[t], inner[0]) if composed else c_hat[t]
-            mu, c, origin = publish(mu_hat[t], width, proposal[0], rules, 0.0)
+            mu, c, origin = publish(mu_hat[t], width, proposal[0], how, 0.0)
             b, size = net[t], gross[t]
             if len(kind) > 0:
-                b = would_stake(kind[t], amount[t], view[t], mu, c, outcome[t], rules[0])
-                fair = would_stake(kind[t], amount[t], view[t], mu_hat[t], 0.0, outcome[t], rules[0])
+                b = would_stake(kind[t], amount[t], view[t], mu, c, outcome[t], how.one_sided)
+                fair = would_stake(kind[t], amount[t], view[t], mu_hat[t], 0.0, outcome[t], how.one_sided)
                 size, totals[7] = abs(b), totals[7] + abs(fair)
             lesson = balance(mu, c, origin, outcome[t], b, size, max_stake)
-            slot, room = free[opened], full_loss(mu, c, rules[0]) * max_stake
-            hold(kept, slot, rows[t], room, lesson, lesson[1] + origin - c_hat[t], proposal, inner)
-            slot_of[waiting + t], opened, potential = slot, opened + 1, potential + room
+            slot, full = free[opened], room(mu, c, how.one_sided, max_stake)
+            hold(kept, slot, rows[t], full, lesson, lesson[1] + origin - c_hat[t], proposal, inner)
+            slot_of[waiting + t], opened, potential = slot, opened + 1, potential + full
             if opened > 1:
                 totals[6], counts[1] = max(totals[6], potential), max(counts[1], opened)
             c_out[t], lam_out[t], mu_out[t], loss_out[t], stake_out[t] = c, proposal[0], mu, lesson[0], b
@@ -149,6 +133,6 @@ def compiled_late_replay(
     """Return the compiled loop for one of our corrections, or for a reserve over one."""
     inner_propose, inner_observe = inner or (none_propose, none_observe)
     kernels = (propose, observe, inner_propose, inner_observe)
-    replay = make_late_replay(*kernels, composed=inner is not None, sources=fingerprint(steps))
-    own = (would_stake, full_loss, hold, recall)
+    replay = make_late_replay(*kernels, composed=inner is not None)
+    own = (would_stake, hold, recall)
     return jit(replay, *HELPERS, *own, *kernels)

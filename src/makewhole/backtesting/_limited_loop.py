@@ -13,28 +13,26 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from makewhole.corrections import _kernels as steps
-from makewhole.corrections._kernels import (
-    HELPERS,
-    Rules,
+from makewhole.corrections._kernels import HELPERS, none_observe, none_propose
+from makewhole.jit import jit
+from makewhole.rules import (
+    Publishing,
     add_exactly,
     balance,
-    none_observe,
-    none_propose,
-    publish,
-    refine,
-)
-from makewhole.insured import _kernels as formulas
-from makewhole.insured._kernels import (
-    FORMULAS,
     concede,
+    learned_loss,
     least_price,
+    left_of,
     line_price,
     own_price,
+    publish,
+    refine,
     surcharge,
     thaw_allowed,
+    too_much,
+    with_surcharge,
+    worst_loss,
 )
-from makewhole.jit import fingerprint, jit
 
 
 class LineTerms(NamedTuple):
@@ -62,19 +60,19 @@ class ThawTerms(NamedTuple):
 class Limits(NamedTuple):
     """How forecasts are published, the cap M, and what limits stakes; `capital` is infinite without one."""
 
-    rules: Rules
+    how: Publishing
     max_stake: float
     capital: float
     lines: LineTerms
     thaw: ThawTerms
 
 
-def dearer(
-    names: Any, t: int, b: float, said: tuple[float, float, float], lines: LineTerms, rules: Rules
+def surcharge_of(
+    names: Any, t: int, b: float, said: tuple[float, float, float], lines: LineTerms, how: Publishing
 ) -> float:
-    """Return what a stake of hers costs above the published price; `said` is (μ, c, μ̂).
+    """Return what a stake costs a customer in addition to the published price; `said` is (μ, c, μ̂).
 
-    Here and below `names` are (by, accounts). The price is the largest that any of her levels asks.
+    Here and below `names` are (by, accounts). Her price is the highest that any of her levels asks.
     """
     by, accounts = names
     mu, c, mu_hat = said
@@ -82,48 +80,25 @@ def dearer(
     for k in range(by.shape[1]):
         who = by[t, k]
         if who >= 0:
-            left = accounts[who, 0] - accounts[who, 2] - accounts[who, 3]
+            left = left_of(accounts[who, 0], accounts[who, 2], accounts[who, 3])
             asked = line_price(left, 0.0, accounts[who, 1], lines.room, lines.margin, lines.top)
             price = max(price, asked, lines.spread)
     if price < 0.0:
         return 0.0
-    if not (rules[0] or rules[1]):  # exact: μ stays where it is
-        return surcharge(b, mu, c, mu, max(c, price))
-    own_mu, own_c = own_price(mu, c, mu_hat, price, rules[0])
+    own_mu, own_c = own_price(mu, c, mu_hat, price, how.one_sided, how.sound)
     return surcharge(b, mu, c, own_mu, own_c)
 
 
-def dearer_by(
-    loss: float, target: float, extra: float, size: float, sound: bool
-) -> tuple[float, float, float]:
-    """Return the loss with what was paid above the published price, the loss that is learned, and the target.
-
-    In sound mode what was booked is learned; in exact mode the loss at the published price.
-    """
-    if not extra > 0.0:
-        return loss, loss, target
-    loss -= extra
-    return (loss, loss, target - extra / size) if sound else (loss, loss + extra, target)
-
-
-def most_lost(mu: float, c: float, b: float, size: float, extra: float) -> float:
-    """Return the most that one bet can lose; at least 0."""
-    worst = -b * mu - size * c - extra
-    if b > 0.0:
-        worst += b
-    return worst if worst > 0.0 else 0.0
-
-
-def too_much(names: Any, t: int, risk: float, left: float) -> bool:
-    """Whether a stake that can lose so much is more than the capital leaves, or one of her lines."""
+def refused(names: Any, t: int, risk: float, left: float) -> bool:
+    """Whether a stake that can lose this much is more than the capital leaves, or one of her lines."""
     by, accounts = names
-    if risk <= 0.0:
-        return False
     for k in range(by.shape[1]):
         who = by[t, k]
-        if who >= 0 and accounts[who, 2] + accounts[who, 3] + risk > accounts[who, 0]:
-            return True
-    return risk > left
+        if who >= 0:
+            line_left = left_of(accounts[who, 0], accounts[who, 2] + accounts[who, 3], 0.0)
+            if too_much(0.0, risk, line_left):
+                return True
+    return too_much(0.0, risk, left)
 
 
 def pay(names: Any, t: int, paid: float, keep_gains: bool) -> None:
@@ -159,33 +134,32 @@ def make_limited_replay(
     inner_propose: Callable[..., Any],
     inner_observe: Callable[..., None],
     composed: bool,
-    sources: int = 0,
 ) -> Callable[..., None]:
     """Return the loop of Algorithm 1 over columns, with a capital, lines and a thaw.
 
-    `book` is ((by, accounts), how many forecasts were settled before). `sources` changes with the source of
-    the steps, so that numba's cache notices.
+    `book` is ((by, accounts), how many forecasts were settled before).
     """
 
     def replay(memory: Any, columns: Any, book: Any, limits: Limits, totals: Any, out: Any) -> None:
         values, marks, inner_values, inner_marks = memory
         (mu_hat, c_hat, outcome, net, gross), (names, rounds) = columns, book
-        rules, max_stake, capital, lines, thaw = limits
+        how, max_stake, capital, lines, thaw = limits
         c_out, lam_out, total_out, mu_out, loss_out = out  # the last two are empty if not wanted
         total, low, conceded, profit = totals[0], totals[1], totals[8], totals[9]
-        for t in range(0 * sources, len(mu_hat)):  # which puts it into the closure
+        for t in range(len(mu_hat)):
             inner, proposal = inner_propose(inner_values, inner_marks), propose(values, marks)
             width = refine(c_hat[t], inner[0]) if composed else c_hat[t]
-            left = capital - (total + low)
-            least = least_price(left, 1, max_stake, rules[0])
-            mu, c, origin = publish(mu_hat[t], width, proposal[0], rules, least)
+            left = left_of(capital, total + low, 0.0)
+            least = least_price(left, 1, max_stake, how.one_sided)
+            mu, c, origin = publish(mu_hat[t], width, proposal[0], how, least)
             b, size, loss = net[t], gross[t], 0.0
-            extra = dearer(names, t, b, (mu, c, mu_hat[t]), lines, rules)
-            if too_much(names, t, most_lost(mu, c, b, size, extra), left):
+            more = surcharge_of(names, t, b, (mu, c, mu_hat[t]), lines, how)
+            if refused(names, t, worst_loss(b, size, mu, c, more), left):
                 totals[6], totals[7], size = totals[6] + 1.0, totals[7] + size, 0.0
             else:
                 loss, target, weight = balance(mu, c, origin, outcome[t], b, size, max_stake)
-                loss, told, target = dearer_by(loss, target, extra, size, rules[1])
+                loss, target = with_surcharge(loss, target, more, size, how.sound)
+                told = learned_loss(loss, more, how.sound)
                 total, low = add_exactly(total, low, loss)
                 pay(names, t, loss, lines.keep_gains)
                 totals[4], totals[5] = totals[4] + b * (outcome[t] - mu_hat[t]), totals[5] + size
@@ -227,7 +201,6 @@ def compiled_limited_replay(
     """Return the compiled loop for one of our corrections, or for a reserve over one."""
     inner_propose, inner_observe = inner or (none_propose, none_observe)
     kernels = (propose, observe, inner_propose, inner_observe)
-    sources = fingerprint(steps, formulas)
-    replay = make_limited_replay(*kernels, composed=inner is not None, sources=sources)
-    own = (dearer, dearer_by, most_lost, too_much, pay, lowered, turn_back)
-    return jit(replay, *HELPERS, *FORMULAS, *own, *kernels)
+    replay = make_limited_replay(*kernels, composed=inner is not None)
+    own = (surcharge_of, refused, pay, lowered, turn_back)
+    return jit(replay, *HELPERS, *own, *kernels)

@@ -26,10 +26,9 @@ from makewhole.corrections import (
     Terms,
     for_book,
 )
-from makewhole.corrections._kernels import Rules
 from makewhole.corrections.certificate import read_terms
 from makewhole.corrections.names import Name
-from makewhole.insured.book import Exposure
+from makewhole.insured.records import Exposure
 from makewhole.insured.certificates import (
     GroupBounds,
     base_bound,
@@ -43,6 +42,7 @@ from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.insured.lines import MOST_LEVELS, Lines
 from makewhole.insured.settings import Default, Mode, choose_mode
 from makewhole.insured.thaw import HARDLY, Thaw
+from makewhole.rules import Publishing
 
 
 def backtest(
@@ -211,11 +211,11 @@ def backtest(
         raise TypeError(
             f"a Reserve with over=... must not override propose or observe in a backtest; got {rule!r}"
         )
-    rules = Rules(terms.one_sided, terms.sound, rule.integrates)
+    how = Publishing(terms.one_sided, terms.sound, rule.integrates)
     if late:
-        run = LateRun(rule, terms.max_stake, rules, log, trace=trace, customers=customers)
+        run = LateRun(rule, terms.max_stake, how, log, trace=trace, customers=customers)
     else:
-        run = (ClassRun if log.one_price else Run)(rule, game.max_stake, rules, log, trace=trace)
+        run = (ClassRun if log.one_price else Run)(rule, game.max_stake, how, log, trace=trace)
     return _bounded(_replay(run, log, rule, (terms, game), progress), f, game)
 
 

@@ -13,9 +13,9 @@ from makewhole.backtesting._late_loop import compiled_late_replay
 from makewhole.backtesting.log import Chunk, Columns, Log
 from makewhole.backtesting.run import Run
 from makewhole.corrections import BookCorrection
-from makewhole.corrections._kernels import Rules
-from makewhole.insured.book import Exposure
+from makewhole.insured.records import Exposure
 from makewhole.jit import call
+from makewhole.rules import Publishing
 
 _NOBODY = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
 # So many forecasts can be open before the slots are first made anew.
@@ -94,13 +94,13 @@ class LateRun(Run):
         self,
         correction: BookCorrection,
         cap: float,
-        rules: Rules,
+        how: Publishing,
         log: Log,
         *,
         trace: bool,
         customers: Customers | None = None,
     ) -> None:
-        super().__init__(correction, cap, rules, log, trace=trace)
+        super().__init__(correction, cap, how, log, trace=trace)
         self.people = None if customers is None else customers.begin(cap)
         # As in `Run`; then what open forecasts could lose staked in full, the most of that while several were
         # open, and what customers would stake at c = 0.
@@ -143,7 +143,7 @@ class LateRun(Run):
         ended = [np.empty(opened + size), np.empty(opened + size), np.empty(opened + size, np.int64)]
         out = LateOut(*made, *ended)
         book = (*self.slots, known, who, slot_of)
-        settings, memory = (self.rules, self.cap, last), self.players[0].memory
+        settings, memory = (self.how, self.cap, last), self.players[0].memory
         done = self._replay(memory, book, columns, (time, rows), people, settings, self.totals, tuple(out))
         self.waiting = (known[done:], slot_of[who[done:]])
         self.sums.path.extend(out.total[:done], out.settled_lam[:done], lambda at: int(out.settled_row[at]))
@@ -159,8 +159,9 @@ class LateRun(Run):
     @property
     def exposure(self) -> Exposure:
         """What was open at once, for the certificate."""
-        zero, late = (0.0,), (float(self.totals[6]),)
-        return Exposure(int(self.slots.counts[1]), zero, zero, zero, late, zero)
+        exposure = Exposure(1)
+        exposure.late_open, exposure.late_potential = int(self.slots.counts[1]), (float(self.totals[6]),)
+        return exposure
 
     @property
     def wanted_stake(self) -> float | None:

@@ -13,11 +13,12 @@ from makewhole.backtesting.log import Chunk, Log
 from makewhole.backtesting.result import BacktestResult
 from makewhole.backtesting.run import Out, Run
 from makewhole.corrections import BookCorrection, Certificate, Terms
-from makewhole.corrections._kernels import Rules
 from makewhole.corrections.names import Name
+from makewhole.insured.journal import Journal
 from makewhole.insured.lines import LineBook, Lines
 from makewhole.insured.thaw import HARDLY, Thaw
 from makewhole.jit import call
+from makewhole.rules import Publishing
 
 _NOBODY = np.zeros((0, 0), np.int64)
 _NO_LINES = LineTerms(0.0, 0.0, 0.0, True, 0.0)
@@ -41,14 +42,14 @@ class LimitedRun(Run):
         thaw: Thaw | None,
         trace: bool,
     ) -> None:
-        rules = Rules(terms.one_sided, terms.sound, correction.integrates)
-        super().__init__(correction, terms.max_stake, rules, log, trace=trace)
+        how = Publishing(terms.one_sided, terms.sound, correction.integrates)
+        super().__init__(correction, terms.max_stake, how, log, trace=trace)
         self.totals = np.zeros(10)
         self.names: list[Name] = []
         self.accounts = np.zeros((0, 4))
         line_terms, thaw_terms = _NO_LINES, _NO_THAW
         if lines is not None:
-            book = LineBook(lines, terms)
+            book = LineBook(lines, terms, Journal())
             line_terms = LineTerms(book.room, book.margin, book.top, lines.keep_gains, lines.spread)
             self.names = log.number_bettors()
             self.accounts = _begin(self.names, book)
@@ -57,7 +58,7 @@ class LimitedRun(Run):
             budget = (thaw.budget, thaw.per_forecast, thaw.root, thaw.share)
             thaw_terms = ThawTerms(hardly, *budget, thaw.above, least)
         kept = math.inf if capital is None else capital
-        self.limits = Limits(rules, terms.max_stake, kept, line_terms, thaw_terms)
+        self.limits = Limits(how, terms.max_stake, kept, line_terms, thaw_terms)
         over, kernels = correction.over, correction.kernels
         self._replay = compiled_limited_replay(*(kernels or ()), None if over is None else over.kernels)
 
@@ -78,7 +79,7 @@ def _begin(names: list[Name], book: LineBook) -> Any:
     """Return the accounts of these names, of which nothing is used: see `_limited_loop.py`."""
     accounts = np.zeros((len(names), 4))
     accounts[:, :2] = book.each, book.each_scale
-    for k, name in enumerate(names if book.own_lines else ()):
+    for k, name in enumerate(names if book.of else ()):
         line = book.lines.line_of(name)
         accounts[k, :2] = line, book.scale_of(line)
     return accounts

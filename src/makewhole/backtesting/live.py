@@ -14,10 +14,10 @@ from makewhole.backtesting._late_loop import would_stake
 from makewhole.backtesting.log import Log
 from makewhole.backtesting.result import BacktestResult
 from makewhole.backtesting.run import Sums
-from makewhole.corrections._kernels import add_exactly
 from makewhole.decisions import Forecast
 from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.insured.refusals import StakeRefused
+from makewhole.rules import add_exactly
 
 # Progress is reported after so many bets.
 _REPORT = 1000
@@ -137,11 +137,8 @@ class LiveRun:
     def _publish(self, number: int) -> None:
         question, f = self.questions[number], self.forecaster
         groups = list(question.groups) or None
-        opening = f.plan_forecast(mu=question.mu, c_hat=question.c_hat, groups=groups)
-        f.apply(opening)
-        forecast = opening.forecast
-        lams = [line.proposal.lam for line in opening.patch["open", forecast.id].lines]
-        lams *= (f.classes or 1) // len(lams)  # classes at one price are one line
+        forecast = f.forecast(mu=question.mu, c_hat=question.c_hat, groups=groups)
+        lams = f.proposed(forecast)
         self.open[number] = Open(question, forecast, lams, [])
         heapq.heappush(self.due, (question.known, number))
         c = _mean(forecast.c)

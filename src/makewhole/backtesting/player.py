@@ -11,13 +11,13 @@ import numpy as np
 from makewhole.backtesting.log import CHUNK, Columns
 from makewhole.corrections import BookCorrection
 from makewhole.corrections._kernels import (
-    Rules,
     compiled_add_groups,
     compiled_group_replay,
     compiled_replay,
     make_replay,
 )
 from makewhole.jit import call
+from makewhole.rules import Publishing
 
 _NOTHING = (np.zeros(0), np.zeros(0, np.int64))
 
@@ -78,11 +78,11 @@ class GroupPlayer:
         self._links = np.full(len(corrections), -1), np.empty(CHUNK, np.int64)
 
     def replay(
-        self, codes: Any, columns: Columns, rules: Rules, max_stake: float, totals: Any, out: Any
+        self, codes: Any, columns: Columns, how: Publishing, max_stake: float, totals: Any, out: Any
     ) -> Any:
         """Run the loop over a chunk's columns, of which `codes` are the groups; return the groups' sums."""
         sums = np.zeros((len(self.corrections), 8))
-        call(self._replay, self.memory, codes, self._links, columns, (rules, max_stake), sums, out)
+        call(self._replay, self.memory, codes, self._links, columns, (how, max_stake), sums, out)
         call(compiled_add_groups(), totals, sums, out.loss, out.total)
         return sums
 

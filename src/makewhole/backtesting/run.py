@@ -12,8 +12,8 @@ from makewhole.backtesting.path import Path, Point
 from makewhole.backtesting.player import GroupPlayer, Player
 from makewhole.backtesting.result import BacktestResult, Curve, GroupResult
 from makewhole.corrections import BookCorrection, Certificate
-from makewhole.corrections._kernels import Rules
-from makewhole.insured.book import Exposure, no_exposure
+from makewhole.insured.records import Exposure
+from makewhole.rules import Publishing, payment
 
 
 class Out(NamedTuple):
@@ -73,9 +73,9 @@ class Run:
     """A backtest in which each outcome is known before the next forecast."""
 
     def __init__(
-        self, correction: BookCorrection, cap: float, rules: Rules, log: Log, *, trace: bool
+        self, correction: BookCorrection, cap: float, how: Publishing, log: Log, *, trace: bool
     ) -> None:
-        self.correction, self.cap, self.rules, self.log = correction, cap, rules, log
+        self.correction, self.cap, self.how, self.log = correction, cap, how, log
         names = tuple(log.group_names)
         self.overlapping = bool(names) and not correction.apart
         self.places = correction.begin(names)
@@ -104,12 +104,12 @@ class Run:
         """Run the loop over a chunk."""
         if self.apart:
             codes = np.ascontiguousarray(chunk.groups[:, 0])
-            settings = (self.rules, self.cap, self.totals, out)
+            settings = (self.how, self.cap, self.totals, out)
             self.sums.by_group += self.players[0].replay(codes, chunk.columns, *settings)[:, :4].T
         elif self.players:
             if self.overlapping:
                 self._turn_to_members(chunk.groups)
-            self.players[0].replay(chunk.columns, self.rules, self.cap, self.totals, out)
+            self.players[0].replay(chunk.columns, self.how, self.cap, self.totals, out)
 
     def add_up(self, chunk: Chunk, gross: Floats, out: Any) -> None:
         """Add a chunk to the sums, and keep its trace."""
@@ -141,12 +141,12 @@ class Run:
             trace["payment"][chunk.rows] = out.loss
         else:
             b, y = chunk.stake, chunk.columns.outcome[which]
-            trace["payment"][chunk.rows] = b * (y - mu) - np.abs(b) * c
+            trace["payment"][chunk.rows] = payment(b, y, mu, c)
 
     @property
     def exposure(self) -> Exposure:
         """What was open at once: never more than one forecast."""
-        return no_exposure(1)
+        return Exposure(1)
 
     @property
     def wanted_stake(self) -> float | None:

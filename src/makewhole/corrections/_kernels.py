@@ -1,8 +1,8 @@
 """The steps of all corrections, as plain functions that can also be compiled.
 
 The correction classes call these functions on lists, one forecast at a time. `compiled_replay` compiles the
-same source with numba, to run on arrays over a whole log, so both give the same numbers. All functions are in
-one file because numba's cache is invalidated only by changes of the file of the compiled function.
+same source with numba, to run on arrays over a whole log, so both give the same numbers. The formulas of money
+are in `makewhole.rules`.
 
 A correction's memory is two lists: `values`, numbers, and `marks`, whole numbers. There are only two because
 every array costs the compiled loop a reference count per step. A proposal is a tuple (λ, cell, split):
@@ -19,63 +19,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from makewhole.jit import jit
+from makewhole.rules import COMPILED, Publishing, add_exactly, balance, barrier_price, publish, refine
 
 Step = tuple[float, int, bool]
-
-
-class Rules(NamedTuple):
-    """How forecasts are published: `one_sided` and `sound` as in `Terms`, `integrates` of the correction."""
-
-    one_sided: bool
-    sound: bool
-    integrates: bool
-
-
-# --- Algorithm 1: what is published, and what the correction learns from it -------------------------------
-
-
-def publish(
-    mu_hat: float, c_hat: float, lam: float, rules: Rules, least: float
-) -> tuple[float, float, float]:
-    """Return (μ, c, origin): what is published, and the number from which the target is measured.
-
-    Normally μ = μ̂, c = ĉ + λ, and the origin is ĉ. One-sided, c is 0 and ĉ + λ is added to μ instead. In
-    sound mode c is clipped to [0, ½] and μ to [c, 1 − c]. `least` is the smallest c (one-sided: the smallest
-    μ) with which the forecaster cannot lose more than its capital.
-
-    If a number was clipped, the loss is not w·(x − λ) with the target x = z − ĉ (see `balance`). The target
-    is then measured from c − λ, with the c that was published. There is one exception: if c was raised and
-    the correction averages its targets, x = z − ĉ is kept. It stays in the correction's range, and stands
-    for at least as much as was lost.
-    """
-    one_sided, sound, integrates = rules
-    wanted = c_hat + lam
-    if one_sided:
-        return min(max(mu_hat + wanted, 0.0, least), 1.0), 0.0, -lam
-    if not sound:
-        return mu_hat, wanted, c_hat
-    c = min(max(wanted, 0.0, least), 0.5)
-    mu = min(max(mu_hat, c), 1.0 - c)
-    if c == wanted or (c > wanted and not integrates):
-        return mu, c, c_hat
-    return mu, c, c - lam
-
-
-def balance(
-    mu: float, c: float, origin: float, outcome: float, net: float, gross: float, max_stake: float
-) -> tuple[float, float, float]:
-    """Return (ℓ, x, w) of a settled forecast: the loss, the target and the weight.
-
-    With the net stake B, the gross stake A and z = (B/A)·(y − μ), the target x = z − origin is the λ that
-    would have balanced the forecast, w = A/M, and ℓ/M = w·(x − λ).
-    """
-    if gross == 0.0:
-        return 0.0, -origin, 0.0
-    error = outcome - mu
-    return net * error - gross * c, net / gross * error - origin, gross / max_stake
 
 
 # --- none, naive best response, standard regret -----------------------------------------------------------
@@ -124,21 +73,6 @@ def gradient_observe(
     values[0] = lam
 
 
-def add_exactly(total: float, low: float, x: float) -> tuple[float, float]:
-    """Add x to the sum `total` + `low`, where `low` is what rounding has cut off; return the new two.
-
-    Each addition errs by at most 2⁻¹⁰⁴ of the largest number in it. So after a trillion of them the error is
-    still far below one ordinary rounding ("double-double" arithmetic: Dekker 1971, Knuth's TwoSum). What was
-    cut off last time is added before x: the compiled loop, which waits for x, has done that by then.
-    """
-    sum_ = total + low
-    back = sum_ - total
-    low = (total - (sum_ - back)) + (low - back)
-    total = sum_ + x
-    back = total - sum_
-    return total, low + ((sum_ - (total - back)) + (x - back))
-
-
 def book_loss(values: Any, at: int, scale: float, floor: float, loss: float, rest: float) -> None:
     """Add a loss to the sum of losses at values[at : at + 3] = [λ at its start, sum, what rounding cut off].
 
@@ -163,18 +97,6 @@ def reserve_observe(
 ) -> None:
     """λ ← λ + η·ℓ/M, but not below the floor."""
     book_loss(values, 2, values[0], values[1], loss, rest)
-
-
-def barrier_price(left: float, scale: float, straight: bool, top: float) -> float:
-    """Return the price when so much of a capital is left: `top` when nothing is, less the more there is.
-
-    It is top·exp(−left/scale), or straight top·(1 − left/scale), but not below 0.
-    """
-    if left <= 0.0:
-        return top
-    if straight:
-        return max(0.0, top * (1.0 - left / scale))
-    return top * math.exp(-left / scale)
 
 
 def barrier_propose(values: Any, marks: Any) -> Step:
@@ -398,11 +320,6 @@ def deterministic_observe(
 # --- a whole log ------------------------------------------------------------------------------------------
 
 
-def refine(c_hat: float, inner_lam: float) -> float:
-    """Return what a reserve over another correction adds to: ĉ + λ' of that correction, in [0, ½]."""
-    return min(max(c_hat + inner_lam, 0.0), 0.5)
-
-
 def make_replay(
     propose: Callable[..., Any],
     observe: Callable[..., None],
@@ -418,7 +335,7 @@ def make_replay(
     def replay(
         memory: Any,
         columns: Any,
-        rules: Rules,
+        how: Publishing,
         max_stake: float,
         totals: Any,
         out: Any,
@@ -433,7 +350,7 @@ def make_replay(
             proposal = propose(values, marks)
             lam = proposal[0]
             width = refine(c_hat[t], inner[0]) if composed else c_hat[t]
-            mu, c, origin = publish(mu_hat[t], width, lam, rules, 0.0)
+            mu, c, origin = publish(mu_hat[t], width, lam, how, 0.0)
             loss, target, weight = balance(mu, c, origin, outcome[t], net[t], gross[t], max_stake)
             # As in `add_exactly`, but what is cut off is added to the total only after the last row.
             sum_ = total + loss
@@ -475,7 +392,7 @@ def make_group_replay(
     def replay(memory: Any, codes: Any, links: Any, columns: Any, settings: Any, sums: Any, out: Any) -> None:
         all_values, all_marks, all_inner_values, all_inner_marks = memory
         mu_hat, c_hat, outcome, net, gross = columns
-        (first, following), (rules, max_stake) = links, settings
+        (first, following), (how, max_stake) = links, settings
         c_out, lam_out, _, mu_out, loss_out = out
         for begin in range(0, len(mu_hat), len(following)):
             end = min(begin + len(following), len(mu_hat))
@@ -494,7 +411,7 @@ def make_group_replay(
                 while t >= 0:
                     inner, proposal = inner_propose(inner_values, inner_marks), propose(values, marks)
                     width = refine(c_hat[t], inner[0]) if composed else c_hat[t]
-                    mu, c, origin = publish(mu_hat[t], width, proposal[0], rules, 0.0)
+                    mu, c, origin = publish(mu_hat[t], width, proposal[0], how, 0.0)
                     loss, target, weight = balance(mu, c, origin, outcome[t], net[t], gross[t], max_stake)
                     c_out[t], lam_out[t], mu_out[t], loss_out[t] = c, proposal[0], mu, loss
                     sum_ = total + loss  # as in `make_replay`
@@ -534,12 +451,8 @@ def add_groups(totals: Any, sums: Any, losses: Any, running: Any) -> None:
 
 # The functions that the steps call: pass them to `jit` together with a step.
 HELPERS = (
-    publish,
-    balance,
-    refine,
-    add_exactly,
+    *COMPILED,
     book_loss,
-    barrier_price,
     edge,
     cell_of,
     credit,
@@ -577,4 +490,4 @@ def compiled_group_replay(
 @functools.cache
 def compiled_add_groups() -> Callable[..., None]:
     """Return `add_groups`, compiled."""
-    return jit(add_groups, add_exactly)
+    return jit(add_groups, *COMPILED)

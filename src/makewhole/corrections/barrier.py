@@ -153,10 +153,21 @@ class Barrier(Stepped):
         """Whether its price is above that of the solvency guard, however little is left."""
         return bool(self._values[1] > terms.max_stake * (1.0 + 1e-9))
 
+    def with_capital(self, capital: float, terms: Terms) -> Self:
+        """Return a copy with another capital, which has lost the same."""
+        settings = {name: getattr(self, name) for name in ("scale", "spread", "keep_gains")}
+        made = type(self)(capital, self.shape, **settings)
+        made._values[7:] = self._values[7:]
+        return made.in_mode(terms)
+
+    def carried(self, memory: Memory) -> Memory:
+        """Return a memory with the settings of this correction."""
+        values, marks = memory
+        return [*self._values[:7], *values[7:]], marks
+
     def read_part(self, part: Part, state: Any) -> Memory:
         """Return the memory for which `part_state` returned `state`, with the settings of these terms."""
-        (*_, start, total, low), marks = super().read_part(part, state)
-        return [*self._values[:7], start, total, low], marks
+        return self.carried(super().read_part(part, state))
 
     def __repr__(self) -> str:
         shape = "" if self.shape == "exponential" else f", {self.shape!r}"

@@ -131,6 +131,16 @@ class BookCorrection:
         """Return a copy for new books, which start with what it has learned elsewhere."""
         return self
 
+    def with_capital(self, capital: float, terms: Terms) -> Self:
+        """Return a copy with another capital; a ValueError if it was made for one that cannot change."""
+        raise ValueError(
+            f"capital can be changed with a Barrier, or with a correction without one; got {self!r}"
+        )
+
+    def carried(self, memory: Memory) -> Memory:
+        """Return a memory of the same correction with another capital as one with this capital."""
+        return memory
+
     def gentler(self, terms: Terms) -> bool:
         """Whether its price is above that of the solvency guard, however little is left of its capital."""
         return False

@@ -1,347 +1,835 @@
-"""An open forecast, the stakes on it, and what open forecasts can lose."""
+"""The book: open a forecast, take a stake, close or void the forecast. Every change can be undone.
+
+These are the only steps. `InsuredForecaster` calls them one at a time, a ledger in groups, and a trial calls
+one and undoes it. The formulas are in `makewhole.rules`, the records that change in `records`.
+"""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Sequence
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from makewhole import arguments
-from makewhole.corrections import Proposal
-from makewhole.corrections._kernels import add_exactly
-from makewhole.corrections.names import Name
-from makewhole.decisions import Forecast, binary_forecast, class_forecast
-from makewhole.insured.refusals import StakeRefused
+from makewhole import arguments, rules
+from makewhole.corrections import BookCorrection, Certificate, Terms
+from makewhole.corrections.features import Features, read_features, values_of
+from makewhole.corrections.names import Name, read_name, read_names
+from makewhole.decisions import Forecast
+from makewhole.forecasters import Said
+from makewhole.insured.certificates import (
+    GroupBounds,
+    base_bound,
+    certify,
+    certify_groups,
+    guarded,
+    late_bound,
+    shared_terms,
+    thawed,
+)
+from makewhole.insured.evidence import bet
+from makewhole.insured.journal import Journal, Record
+from makewhole.insured.lines import LineBook, Lines, check_price, read_levels
+from makewhole.insured.records import (
+    AnyLeg,
+    Exposure,
+    Id,
+    Leg,
+    Open,
+    Scope,
+    SharedLeg,
+    Stake,
+    add,
+    published,
+    subtract,
+    worst_loss,
+)
+from makewhole.insured.refusals import (
+    CapitalNeeded,
+    ConservationError,
+    ForecastClosed,
+    ForecastOpen,
+    StakeRefused,
+    UnknownForecast,
+    find_limit,
+    part_of,
+)
+from makewhole.insured.thaw import HARDLY, Thaw, ThawState
+from makewhole.insured.totals import exact_sum
 
-# Names a forecast or a bettor: any text or whole number.
-Id = str | int
+# The sum of fewer stakes than this is off by less than a billionth of it.
+FEW = 1_000_000
+
+Key = tuple[int, Any]  # a correction's place, and a part of its memory: None, or a group
 
 
-_ZERO = (0.0,)
-# So many stakes stand in an open forecast itself; those before them in blocks of this size.
-BLOCK = 16
+class Payments(list[float]):
+    """What each customer receives, in order of staking; `by` has the sum for everyone who gave a name."""
+
+    by: Mapping[Id, float] = MappingProxyType({})  # replaced if a customer gave a name
 
 
-class Line(NamedTuple):
-    """One binary bet within a forecast: the event itself, or one of its classes.
+class Closing(NamedTuple):
+    """A forecast that was settled: its outcome as a number, and what its stakes received."""
 
-    `mu` and `c` are what was published; the correction's target is measured from `origin`; `proposal` says
-    which λ to credit. Classes at one price are one line, with the `mu` of the first of them. Under a reserve
-    that is over another correction, `c_hat` is the base's own ĉ and `inner` that correction's proposal.
+    entry: Open
+    outcome: Any
+    payments: Payments
+
+
+class Book(Record):
+    """The settings and the records of an `InsuredForecaster`, and its four steps.
+
+    A step that raises has changed some records already: the caller undoes the journal. If it succeeds, the
+    caller clears the journal, which makes the step final.
+
+    Parameters
+    ----------
+    terms
+        The cap, the range of ĉ, the mode, and whether stakes are one-sided.
+    corrections
+        One per leg: a leg is the event itself, or one of its classes. Classes at one price are one leg.
+    classes
+        None for a binary event, otherwise the number of classes.
+    max_exposure, capital, graded, lines, thaw
+        As in `InsuredForecaster`.
     """
 
-    mu: float
-    c: float
-    origin: float
-    proposal: Proposal
-    c_hat: float = 0.0
-    inner: Proposal | None = None
+    changing = ("serial", "next_id", "bounds", "capital", "corrections")
 
+    def __init__(
+        self,
+        terms: Terms,
+        corrections: list[BookCorrection],
+        *,
+        classes: int | None = None,
+        max_exposure: float | None = None,
+        capital: float | None = None,
+        graded: bool = False,
+        lines: Lines | None = None,
+        thaw: Thaw | None = None,
+    ) -> None:
+        first = corrections[0]
+        self.corrections, self.classes, self.graded, self.thaw = corrections, classes, graded, thaw
+        self.max_exposure, self.capital = max_exposure, capital
+        self.max_stake, self.one_sided = terms.max_stake, terms.one_sided
+        self.count = classes or 1  # numbers in a stake
+        self.one_price = self.count > len(corrections)
+        self.terms = shared_terms(terms, self.count) if self.one_price else terms
+        self.cap = self.terms.max_stake  # of what one correction sees
+        self.grouped, self.apart, self.composed = first.grouped, first.apart, first.over is not None
+        # What each group may lose. With a thaw, which may concede more, only its own correction limits that.
+        self.capital_each = first.capital_each if thaw is None else None
+        self.publishing = rules.Publishing(terms.one_sided, terms.sound, first.integrates)
+        self.publishes_as_is = not (terms.one_sided or terms.sound)
+        self.books_surcharges = terms.sound and not first.at_own_price
+        self.counts_room = capital is not None or first.line_bound(self.terms) is not None
+        self.capped = max_exposure is not None
+        self.counted = self.counts_room or self.capped
+        self.tests_forecasts = classes is None and not terms.one_sided  # see `evidence`
+        # No forecast can lose or win more, with corrections that stay among their targets.
+        self.loss_range = self.count * terms.max_stake * (2.0 + terms.c_range[1] - terms.c_range[0])
+        self.hardly = HARDLY * self.cap
+        self.room_left = (1.0 - 1e-9) * terms.max_stake  # up to here, rounding cannot have hidden anything
+        # --- what changes ---
+        self.journal = Journal()
+        self.serial = 0  # the number of the last change
+        self.next_id = 0  # for a forecast without an id of its own
+        self.opens: dict[Id, Any] = {}  # `Open`, or the `Batch` that a forecast is in
+        self.everyone = Scope(len(corrections))
+        self.groups: dict[Name, Scope] = {}
+        self.lines = None if lines is None else LineBook(lines, terms, self.journal)
+        self.thawing = ThawState()
+        self.memories: dict[Key, Any] = {}  # what corrections have learned
+        self.inner_memories: dict[Key, Any] = {}  # the same of those that a reserve is over
+        self.bounds = GroupBounds()  # of all groups together, where each has its own correction
+        self._begin()
 
-class Stake(NamedTuple):
-    """A bet: one number per line, and who placed it, if she gave a name.
+    def _begin(self) -> None:
+        """Start with what the corrections have learned elsewhere."""
+        for k, correction in enumerate(self.corrections):
+            for part, memory in correction.memories().items():
+                self.memories[k, part] = copy.deepcopy(memory)
+                inner = correction.over
+                if part is not None and correction.apart:
+                    inner = correction.of_group(part).over
+                if inner is not None and (part is None or correction.apart):
+                    self.inner_memories[k, part] = inner.blank()
+        if self.apart:
+            for name in self.corrections[0].all_groups or ():
+                self.bounds = self.bounds.begun(base_bound(self.answering(name), self.terms))
 
-    `surcharges` is what it costs above the published price, on each line, whatever happens: a price of her
-    own, μ' and c', is dearer by |b|·(c' − c) + b·(μ' − μ). `levels` are the names whose lines it counts in.
-    """
+    def share_journal(self, journal: Journal) -> None:
+        """Use a ledger's journal, so that the book is undone together with the ledger's own state."""
+        self.journal = journal
+        if self.lines is not None:
+            self.lines.journal = journal
 
-    amounts: tuple[float, ...]
-    by: Id | None = None
-    levels: tuple[Name, ...] = ()
-    surcharges: tuple[float, ...] = ()
+    # --- open ---------------------------------------------------------------------------------------------
 
-
-# Of stakes on classes at one price: their medians added up, and the sizes of what they are beyond these.
-Charged = tuple[float, float]
-
-
-class OpenForecast(NamedTuple):
-    """A forecast that awaits its outcome. It is never changed in place: a stake makes a new one.
-
-    `said` is the base's own μ̂. `nets` and `grosses` sum up the stakes on each line, and `bets` counts them.
-    `room` is what it could lose on each line if it were staked in full (None where no bound needs to know);
-    `exposed`, what it can lose on each line as staked (None unless exposure is capped); both are one number
-    where all classes have one price. `at_risk` is what it can lose in all as staked, hedges between classes
-    included. `stakes` are the latest, at most BLOCK of
-    them; the state has those before them in blocks, so that a stake costs the same however many there are.
-    `surcharges` sums up theirs on each line; it is empty if there are none. `charged` sums up what is charged
-    for where all classes have one price: the medians of the stakes, and the sizes of what is left of them.
-    """
-
-    forecast: Forecast
-    number: int
-    x: Any
-    said: tuple[float, ...]
-    lines: tuple[Line, ...]
-    groups: tuple[Name, ...]
-    nets: tuple[float, ...]
-    grosses: tuple[float, ...]
-    bets: int = 0
-    room: tuple[float, ...] | None = None
-    exposed: tuple[float, ...] | None = None
-    at_risk: float = 0.0
-    stakes: tuple[Stake, ...] = ()
-    surcharges: tuple[float, ...] = ()
-    charged: Charged = (0.0, 0.0)
-
-    def with_stake(self, stake: Stake, *, capped: bool, one_price: bool = False) -> OpenForecast:
-        """The same with one stake more; where `stakes` were a full block, they are the caller's to keep.
-
-        `capped` says whether exposure is, and `one_price` whether all classes have one.
-        """
-        forecast, number, x, said, lines, groups, nets, grosses, bets, room, _, _, stakes, extra, paid = self
-        nets, grosses = add(nets, stake.amounts), add_sizes(grosses, stake.amounts)
-        if stake.surcharges:
-            extra = add(extra, stake.surcharges) if extra else stake.surcharges
-        exposed: tuple[float, ...] | None = None
-        if one_price:
-            median, size = charged_for(stake.amounts)
-            paid = (paid[0] + median, paid[1] + size)
-            risk = worst_shared_loss(said, lines[0][1], nets, paid)
-            exposed = (risk,) if capped else None
+    def open(self, x: Any, said: Said, groups: tuple[Name, ...], id_: Any) -> Open:
+        """Publish a forecast for features `x`, of which the base has said this."""
+        journal, opens = self.journal, self.opens
+        following = self.next_id
+        if id_ is None:
+            id_ = following
+            while id_ in opens:  # a caller's own id
+                id_ += 1
+            following = id_ + 1
         else:
-            risk = worst_loss(lines, nets, grosses, sum(extra))
-            exposed = exposures(lines, nets, grosses, extra) if capped else None
-        latest = (*stakes, stake) if len(stakes) < BLOCK else (stake,)
-        changed = (nets, grosses, bets + 1, room, exposed, risk, latest, extra, paid)
-        return tuple.__new__(OpenForecast, (forecast, number, x, said, lines, groups, *changed))
+            id_ = read_name("id", id_)
+            if id_ in opens:
+                raise ForecastOpen(f"a forecast with the id {id_!r} is open: settle or void it first")
+        legs = self.legs(said, groups)
+        journal.keep(self)
+        self.serial += 1
+        self.next_id = following
+        entry = Open(id_, self.serial, x, legs, groups, self.one_sided)
+        if self.counts_room:
+            entry.room = tuple([leg.room(self.one_sided, self.max_stake, self.cap) for leg in legs])
+        self._enter(self.everyone, entry)
+        for name in groups:
+            self._enter_group(name, entry)
+        journal.keep_item(opens, id_)
+        opens[id_] = entry
+        return entry
+
+    def legs(self, said: Said, groups: tuple[Name, ...]) -> list[AnyLeg]:
+        """Ask the corrections, and put what they say and what the base said together.
+
+        A correction may move when it is asked: to look only, undo the journal afterwards.
+        """
+        mu_hats, widths = said
+        if self.one_price:  # if ĉ is not the same for all classes, the largest is taken
+            proposal, inner, width = self._ask(0, max(widths), groups)
+            return [SharedLeg(mu_hats, width + proposal.lam, width, proposal, max(widths), inner)]
+        least = self._least_price(groups)
+        return [self._leg(k, mu, widths[k], least, groups) for k, mu in enumerate(mu_hats)]
+
+    def _least_price(self, groups: tuple[Name, ...]) -> float:
+        """The least c (one-sided: ask) that the capital, of all or of each group, can afford."""
+        least, scope = 0.0, self.everyone
+        if self.capital is not None:
+            left = rules.left_of(self.capital, scope.totals.loss, scope.at_risk)
+            least = rules.least_price(left, len(self.corrections), self.max_stake, self.one_sided)
+        if self.capital_each is not None:
+            for name in groups:  # while no bet is open, a group's own correction keeps to its capital
+                group = self.groups.get(name)
+                if group is not None and group.at_risk:
+                    left = rules.left_of(self.capital_each, group.totals.loss, group.at_risk)
+                    price = rules.least_price(left, len(self.corrections), self.max_stake, self.one_sided)
+                    least = max(least, price)
+        return least
+
+    def _leg(self, k: int, mu_hat: float, c_hat: float, least: float, groups: tuple[Name, ...]) -> Leg:
+        """One binary bet, of which the base says μ̂ and ĉ; `least` is the least c that can be afforded."""
+        proposal, inner, width = self._ask(k, c_hat, groups)
+        mu, c, origin = rules.publish(mu_hat, width, proposal[0], self.publishing, least)
+        if self.one_sided and self.corrections[k].at_own_price:
+            # The target is measured from the μ that the correction asked for.
+            origin -= mu - rules.publish(mu_hat, width, proposal[0], self.publishing, 0.0)[0]
+        if c < 0.0 and self.classes is not None:  # otherwise the same stake on all classes would win
+            c = 0.0
+        return Leg(mu, c, origin, proposal, mu_hat, c_hat, inner)
+
+    def _ask(self, k: int, c_hat: float, groups: tuple[Name, ...]) -> tuple[Any, Any, float]:
+        """The proposals of a correction and of the one that it is over, and the ĉ that λ is added to."""
+        correction = self.corrections[k]
+        keys, memory = self._recall(k, groups)
+        proposal, after = correction.proposed(memory)
+        if after is not memory:
+            self._remember(keys, correction, after)
+        if not self.composed:
+            return proposal, None, c_hat
+        inner_correction: Any = correction.over
+        key = (k, keys[0][1])
+        before = self._recall_inner(key, inner_correction)
+        inner, moved = inner_correction.proposed(before)
+        if moved is not before:
+            self._set(self.inner_memories, key, moved)
+        return proposal, inner, rules.refine(c_hat, inner[0])
+
+    def _enter(self, scope: Scope, entry: Open) -> None:
+        """Count a new forecast in everyone's sums, or in a group's."""
+        self.journal.keep(scope)
+        scope.open += 1
+        if entry.room is not None:
+            self.journal.keep(scope.exposure)
+            scope.exposure.enter(entry.room, scope.open)
+
+    def _enter_group(self, name: Name, entry: Open) -> None:
+        scope = self.groups.get(name)
+        new = scope is None
+        if scope is None:
+            scope = Scope(len(self.corrections))
+            self._set(self.groups, name, scope)
+        if not (self.apart and self.counted):
+            self._enter(scope, entry)
+            return
+        answering = self.answering(name)
+        before = late_bound(answering, self.terms, scope.exposure)
+        self._enter(scope, entry)
+        if new and self.corrections[0].all_groups is None:
+            self.bounds = self.bounds.begun(base_bound(answering, self.terms))
+        self.bounds = self.bounds.later(before, late_bound(answering, self.terms, scope.exposure))
+
+    # --- take ---------------------------------------------------------------------------------------------
+
+    def take(self, entry: Open, stake: Any, by: Any, price: Any = None) -> int:
+        """Take a stake if every limit leaves room for it; returns its place among the payments."""
+        mark = len(self.journal.entries)
+        try:
+            return self._take(entry, stake, by, price)
+        except StakeRefused as refused:
+            if self.classes is None:  # with classes, the limit is that of the cap that refused
+
+                def trial(size: float) -> None:
+                    self.journal.undo(mark)
+                    self._take(entry, math.copysign(size, stake), by, None)
+
+                find_limit(refused, trial)
+            raise
+
+    def _take(self, entry: Open, stake: Any, by: Any, price: Any) -> int:
+        journal, lines, legs = self.journal, self.lines, entry.legs
+        levels = read_levels(by)
+        amounts = self.read_stake(entry, stake)
+        own, surcharges = -math.inf, ()
+        if lines is None:
+            counted: tuple[Name, ...] = ()
+        else:
+            counted = levels
+            if levels:
+                own = lines.price(levels)
+                surcharges = lines.surcharges(legs, amounts, own)
+        if price is not None:
+            check_price(legs, amounts, own, price, self.one_sided)
+        parts = (amounts,) if self.one_price else amounts
+        for k, leg in enumerate(legs):
+            journal.keep(leg)
+            leg.add(parts[k], surcharges[k] if surcharges else 0.0)
+        journal.keep(entry)
+        before, then = entry.at_risk, worst_loss(legs)
+        entry.at_risk = then
+        if self.capped:
+            self._expose(entry, amounts)
+        self._check_capital(entry, before, amounts)
+        placed = Stake(parts, levels[-1] if levels else None, counted, surcharges)
+        if lines is not None and (levels or entry.stakes):
+            lines.enter(entry, placed)
+        journal.keep(self)
+        self.serial += 1
+        self._add_risk(self.everyone, then - before)
+        for name in entry.groups:
+            self._add_risk(self.groups[name], then - before)
+        journal.keep_length(entry.stakes)
+        entry.stakes.append(placed)
+        return len(entry.stakes) - 1
+
+    def _add_risk(self, scope: Scope, more: float) -> None:
+        self.journal.keep(scope)
+        scope.at_risk += more
+
+    def _check_capital(self, entry: Open, before: float, amounts: tuple[float, ...]) -> None:
+        """Refuse a stake with which more than the capital of all, or of a group, could be lost (Theorem D).
+
+        The sums do not count the stake yet.
+        """
+        if self.capital is not None:
+            self._check_left(self.everyone, self.capital, "", entry, before, amounts)
+        if self.capital_each is not None:
+            for name in entry.groups:
+                whose = f" of {name!r}"
+                self._check_left(self.groups[name], self.capital_each, whose, entry, before, amounts)
+
+    def _check_left(
+        self,
+        scope: Scope,
+        capital: float,
+        whose: str,
+        entry: Open,
+        before: float,
+        amounts: tuple[float, ...],
+    ) -> None:
+        left = rules.left_of(capital, scope.totals.loss, scope.at_risk - before)
+        if rules.too_much(before, entry.at_risk, left):
+            message = f"with this stake the forecast could lose {entry.at_risk:g}; the capital{whose} leaves"
+            raise StakeRefused(f"{message} {left:g}", part_of(amounts, before, entry.at_risk, left))
+
+    def _expose(self, entry: Open, amounts: tuple[float, ...]) -> None:
+        """Count what each leg can lose by itself; refuse it beyond `max_exposure` or the certificate.
+
+        A stake on a fresh forecast never meets a leg's bound: where that is used up, c leaves nothing to win.
+        But a stake may come long after its forecast, at a price that is no longer right.
+        """
+        most, zero = self.max_exposure or 0.0, (0.0,) * len(entry.legs)
+        now, then = entry.exposed or zero, tuple([leg.worst_loss() for leg in entry.legs])
+        others = sum(self.everyone.exposure.staked) - sum(now)
+        if others + sum(then) > most and sum(then) > sum(now):
+            message = f"with this stake open bets could lose {others + sum(then):g}; max_exposure is {most:g}"
+            raise StakeRefused(message, part_of(amounts, sum(now), sum(then), most - others))
+        for name in (None, *entry.groups):
+            exposure = (self.everyone if name is None else self.groups[name]).exposure
+            for k, bound in enumerate(self._leg_bounds(name)):
+                slack = 2e-15 * (bound + self.cap)  # for rounding
+                left = bound + slack - exposure.lost[k] - exposure.staked[k] + now[k]
+                if rules.too_much(now[k], then[k], left):
+                    message = f"this stake could lose {then[k]:g}; the certificate leaves {max(0.0, left):g}"
+                    raise StakeRefused(message, part_of(amounts, now[k], then[k], left))
+        entry.exposed, more = then, subtract(then, now)
+        for scope in (self.everyone, *[self.groups[name] for name in entry.groups]):
+            self.journal.keep(scope.exposure)
+            scope.exposure.staked = add(scope.exposure.staked, more)
+
+    def _leg_bounds(self, group: Name | None) -> list[float]:
+        """What each leg may lose, of everyone's forecasts or of a group's; nothing if that has no bound."""
+        if self.apart and group is None:
+            return []
+        bounds = [one.line_bound(self.terms) for one in self.answering(group)]
+        more = self.max_exposure or 0.0
+        # A leg may lose more by what a thaw has conceded; with several, it is not known on which.
+        if self.thaw is not None and len(self.corrections) == 1:
+            more += self.thawing.conceded
+        return [] if None in bounds else [bound + more for bound in bounds if bound is not None]
+
+    # --- close --------------------------------------------------------------------------------------------
+
+    def close(self, entry: Open, outcome: Any) -> Closing:
+        """Settle a forecast: pay every stake, let the corrections learn, and take the forecast out."""
+        y = self.read_outcome(outcome)
+        legs, stakes = entry.legs, entry.stakes
+        happened = (y,) if len(legs) == 1 else [float(y == k) for k in range(len(legs))]
+        payments, by_leg = _pay(legs, stakes, happened)
+        turnover = entry.gross
+        losses = _losses(legs, payments, by_leg)
+        self._learn(entry, happened, losses)
+        loss, rest = losses[0] if len(legs) == 1 else exact_sum(payments)
+        c = legs[0].c  # of several legs, none has a c below 0
+        if len(legs) > 1:
+            c = sum([leg.c for leg in legs]) / len(legs)
+        values = values_of(entry.groups)
+        for name, scope in self._scopes(entry.groups):
+            totals, value = scope.totals, values.get(name, 1.0) if values else 1.0
+            money = None
+            if self.tests_forecasts and totals.money is not None and value == 1.0:
+                money = bet(totals.money, legs[0].mu, c, y)
+            self.journal.keep(totals)
+            settled = (value * loss, value * rest, abs(value) * turnover, len(stakes))
+            totals.settle(*settled, c, self.loss_range, money)
+        if self.thaw is not None and (turnover < self.hardly or self.thaw.share):
+            self._thaw(entry.groups, self.thaw, unstaked=turnover < self.hardly)
+        if self.capped:
+            self._book_losses(entry.groups, losses)
+        if self.lines is not None and stakes:
+            self.lines.leave(entry, payments)
+        self._leave(entry)
+        return Closing(entry, y, payments)
+
+    def _learn(self, entry: Open, happened: Sequence[Any], losses: list[tuple[float, float]]) -> None:
+        """Let every leg's correction learn; one below it learns from its own target, z − ĉ.
+
+        Raises a `ConservationError` unless the payments add up to the loss.
+        """
+        scale = 0.0
+        for leg in entry.legs:
+            scale += leg.gross * (1.0 + abs(leg.c))
+        for k, leg in enumerate(entry.legs):
+            loss, rest = losses[k]
+            expected, target, weight = leg.balance(happened[k], self.cap)
+            paid_more = leg.surcharge
+            if paid_more:
+                both = (expected, target, paid_more, leg.gross, self.books_surcharges)
+                expected, target = rules.with_surcharge(*both)
+            if loss != expected and not abs(loss - expected) <= 1e-9 * scale + 1e-300:
+                raise ConservationError(f"payments add up to {loss!r}, the loss is {expected!r}")
+            if not weight:
+                continue
+            if paid_more:
+                loss = rules.learned_loss(loss, paid_more, self.terms.sound)
+            correction = self.corrections[k]
+            keys, memory = self._recall(k, entry.groups)
+            after = correction.learned(memory, leg.proposal, target, weight, loss, rest)
+            self._remember(keys, correction, after)
+            if leg.inner is not None:
+                inner: Any = correction.over
+                key = (k, keys[0][1])
+                before, own = self._recall_inner(key, inner), target + leg.origin - leg.c_hat
+                learned = inner.learned(before, leg.inner, own, weight, loss, rest)
+                self._set(self.inner_memories, key, learned)
+
+    def _book_losses(self, groups: tuple[Name, ...], losses: list[tuple[float, float]]) -> None:
+        """Add what each leg has lost, where exposure is capped."""
+        for _, scope in self._scopes(groups):
+            exposure = scope.exposure
+            self.journal.keep(exposure)
+            sums = []
+            for total, low, (loss, rest) in zip(exposure.lost, exposure.low, losses, strict=True):
+                sums.append(rules.add_exactly(*rules.add_exactly(total, low, loss), rest))
+            exposure.lost = tuple([total for total, _ in sums])
+            exposure.low = tuple([low for _, low in sums])
+
+    def void(self, entry: Open) -> None:
+        """Take a forecast out: nobody pays, nothing is learned."""
+        if self.lines is not None and entry.stakes:
+            self.lines.leave(entry, None)
+        for _, scope in self._scopes(entry.groups):
+            self.journal.keep(scope.totals)
+            scope.totals.voided += 1
+        self._leave(entry)
+
+    def _leave(self, entry: Open) -> None:
+        """Take a forecast out of the sums of what is open."""
+        journal = self.journal
+        journal.keep(self)
+        self.serial += 1
+        for _, scope in self._scopes(entry.groups):
+            journal.keep(scope)
+            scope.open -= 1
+            scope.at_risk = rules.released(scope.at_risk, entry.at_risk, scope.open)
+            if self.counted:
+                journal.keep(scope.exposure)
+                scope.exposure.leave(entry.room, entry.exposed, scope.open)
+        journal.keep_item(self.opens, entry.id)
+        del self.opens[entry.id]
+
+    # --- a thaw, a day, another capital -------------------------------------------------------------------
+
+    def _thaw(self, groups: tuple[Name, ...], thaw: Thaw, *, unstaked: bool) -> None:
+        """Lower λ after a settlement with hardly a stake, and count what that concedes."""
+        totals, state = self.everyone.totals, self.thawing
+        self.journal.keep(state)
+        if thaw.share:
+            state.profit = max(state.profit, -totals.loss)
+        if not unstaked:
+            return
+        left = thaw.allowed(totals.rounds, state.profit) - state.conceded
+        if thaw.per_day is not None:
+            left = min(left, thaw.per_day - (state.conceded - state.before))
+        for k, correction in enumerate(self.corrections):
+            keys, memory = self._recall(k, groups)
+            proposal, moved = correction.proposed(memory)
+            if correction.over is not None:
+                self._thaw_inner((k, keys[0][1]), correction.over, thaw)
+            if proposal.lam <= max(thaw.above, correction.spread) or left <= 0.0:
+                continue
+            weight, cost = rules.concede(proposal.lam, left, self.cap)
+            self._remember(keys, correction, correction.learned(moved, proposal, 0.0, weight, -cost, 0.0))
+            state.conceded, left = state.conceded + cost, left - cost
+
+    def _thaw_inner(self, key: Key, inner: BookCorrection, thaw: Thaw) -> None:
+        """Lower the λ of the correction that a reserve is over; the reserve's bound does not depend on it."""
+        proposal, moved = inner.proposed(self._recall_inner(key, inner))
+        if proposal.lam > thaw.above:
+            cost = self.cap * proposal.lam
+            self._set(self.inner_memories, key, inner.learned(moved, proposal, 0.0, 1.0, -cost, 0.0))
+
+    def frozen(self) -> bool:
+        """Whether a forecast without stakes would change anything, because of a thaw."""
+        if self.thaw is None:
+            return False
+        memories = [self.memories[k, None] for k in range(len(self.corrections))]
+        both = zip(self.corrections, memories, strict=True)
+        return max(one.proposed(memory)[0].lam for one, memory in both) > self.thaw.above
+
+    def begin_day(self, day: Any) -> None:
+        """Count what a thaw concedes from here as this day's, unless it is this day already."""
+        if self.thaw is None or self.thaw.per_day is None:
+            raise ValueError("only a thaw with per_day needs to know the day: thaw=Thaw(..., per_day=...)")
+        number, state = arguments.whole("day", day, least=0), self.thawing
+        if state.day is not None and number < state.day:
+            raise ValueError(f"day must not be before the last one, {state.day}; got {number}")
+        if state.day is None or number > state.day:
+            self.journal.keep(self)
+            self.serial += 1
+            self.journal.keep(state)
+            state.day, state.before = number, state.conceded
 
     @property
-    def blocks(self) -> int:
-        """How many blocks of stakes the state has beside `stakes`."""
-        return (self.bets - len(self.stakes)) // BLOCK
+    def committed(self) -> float:
+        """What was lost, and what open bets can lose."""
+        return self.everyone.totals.loss + self.everyone.at_risk
 
+    def least_capital(self) -> float:
+        """The capital cannot become less than this: what is committed, and what a thaw may concede."""
+        if self.capital is None:
+            raise ValueError("capital cannot be changed where there was none: make a new forecaster with one")
+        least = max(self.committed, 1e-6 * self.max_stake)
+        for correction in self.corrections:
+            if correction.capital is not None:
+                least = max(least, self.capital - correction.capital + 1e-6 * self.max_stake)
+        return least
 
-def published(
-    lines: tuple[Line, ...],
-    id_: Id | None,
-    classes: int | None,
-    one_sided: bool,
-    said: tuple[float, ...],
-) -> Forecast:
-    """The forecast that these lines make up; `said` are the base's own μ̂, as published at one price."""
-    if classes is None:
-        return binary_forecast(lines[0].mu, lines[0].c, id_, one_sided)
-    if len(lines) == 1:
-        return class_forecast(said, lines[0][1], id_)
-    mu, c = np.array([line.mu for line in lines]), np.array([line.c for line in lines])
-    sums_to_one = abs(float(mu.sum()) - 1.0) <= arguments.SUM_TOLERANCE  # clipped, it need not
-    return Forecast(mu, c, id_, classes, one_sided, simplex=sums_to_one)
+    def change_capital(self, capital: float) -> None:
+        """Set another capital: some was deposited or withdrawn.
 
-
-def worst_loss(
-    lines: tuple[Line, ...], nets: tuple[float, ...], grosses: tuple[float, ...], surcharge: float = 0.0
-) -> float:
-    """The most that these bets can lose together; at least 0, as the forecast may be voided."""
-    if len(lines) == 1:
-        line, net = lines[0], nets[0]
-        worst = -net * line[0] - grosses[0] * line[1] - surcharge
-        if net > 0.0:
-            worst += net
-        return worst if worst > 0.0 else 0.0
-    if_none = sum(-n * line.mu - g * line.c for line, n, g in zip(lines, nets, grosses, strict=True))
-    if_none -= surcharge
-    return max(0.0, *(if_none + gain for gain in nets))
-
-
-def without_common(amounts: Sequence[float]) -> tuple[float, ...]:
-    """A stake on classes less what is the same on all of them, which wins and loses nothing."""
-    low, high = min(amounts), max(amounts)
-    if low <= 0.0 <= high:
-        return amounts if type(amounts) is tuple else tuple(amounts)
-    common = low if low > 0.0 else high
-    return tuple([b - common for b in amounts])
-
-
-def charged_for(amounts: Sequence[float]) -> Charged:
-    """The median of a stake on classes, as in `multiclass.centred`, and the size of what it is beyond it."""
-    ascending = sorted(amounts)
-    count = len(ascending)
-    median = ascending[count // 2]
-    if not count % 2:
-        lower = ascending[count // 2 - 1]
-        median = min(max((ascending[0] + ascending[-1]) / 2, lower), median)
-    size = 0.0
-    for b in amounts:  # not sum(): later Pythons add up differently
-        size += abs(b - median)
-    return median, size
-
-
-def won_on_classes(mus: Sequence[float], amounts: Sequence[float], median: float, y: int) -> float:
-    """What a stake less its median wins at fair odds, if class y happens: b_y − Σ b_k·μ_k."""
-    fair = 0.0
-    for k, b in enumerate(amounts):
-        fair += (b - median) * mus[k]
-    return amounts[y] - median - fair
-
-
-def worst_shared_loss(mus: tuple[float, ...], c: float, nets: tuple[float, ...], charged: Charged) -> float:
-    """`worst_loss` where all classes have one price: that with the largest net stake happens."""
-    median, size = charged
-    worst = won_on_classes(mus, nets, median, nets.index(max(nets))) - size * c
-    return worst if worst > 0.0 else 0.0
-
-
-def exposures(
-    lines: tuple[Line, ...],
-    nets: tuple[float, ...],
-    grosses: tuple[float, ...],
-    surcharges: tuple[float, ...] = (),
-) -> tuple[float, ...]:
-    """The most that each line's bets can lose on their own, whatever hedges them on other lines."""
-    extras = surcharges or (0.0,) * len(lines)
-    return tuple(
-        max(0.0, net * (1.0 - line.mu) - gross * line.c - extra, -net * line.mu - gross * line.c - extra)
-        for line, net, gross, extra in zip(lines, nets, grosses, extras, strict=True)
-    )
-
-
-def room_of(lines: tuple[Line, ...], one_sided: bool, max_stake: float) -> tuple[float, ...]:
-    """The most that each line can lose, staked in full on the worse side."""
-    if len(lines) == 1:
-        mu, c, _, _, _, _ = lines[0]
-        return ((1.0 - mu) * max_stake,) if one_sided else (max(0.0, 1.0 - mu - c, mu - c) * max_stake,)
-    if one_sided:
-        return tuple((1.0 - line.mu) * max_stake for line in lines)
-    return tuple(max(0.0, 1.0 - line.mu - line.c, line.mu - line.c) * max_stake for line in lines)
-
-
-class Exposure(NamedTuple):
-    """What open forecasts can lose, in all or of one group; tuples have a number per correction.
-
-    `staked` is what they can lose as staked, and `lost` what was lost (only where exposure is capped; `low`
-    is what rounding has cut off from it).
-    `potential` is what they could lose if every stake there is room for were placed: a stake may come long
-    after its forecast, when the price has moved. `late_potential` and `late_open` are the most of it, and the
-    most forecasts, while several were open: the bounds need no more, for what is settled before the next
-    forecast adds nothing.
-    """
-
-    late_open: int
-    staked: tuple[float, ...]
-    lost: tuple[float, ...]
-    potential: tuple[float, ...]
-    late_potential: tuple[float, ...]
-    low: tuple[float, ...]
-
-    def entered(self, room: tuple[float, ...] | None, count: int) -> Exposure:
-        """With one more open forecast, which could lose so much on each line; `count` are open then."""
-        if room is None:
-            return self
-        late_open, staked, lost, potential, late, low = self
-        potential = add(potential, room)
-        if count > 1:
-            late, late_open = tuple(map(max, late, potential)), max(late_open, count)
-        return tuple.__new__(Exposure, (late_open, staked, lost, potential, late, low))
-
-    def restaked(self, before: OpenForecast, after: OpenForecast) -> Exposure:
-        """With another stake on an open forecast."""
-        if after.exposed is None:
-            return self
-        more = subtract(after.exposed, before.exposed or (0.0,) * len(self.staked))
-        return self._replace(staked=add(self.staked, more))
-
-    def left(self, entry: OpenForecast, losses: Sequence[Any], count: int) -> Exposure:
-        """With one open forecast less; `count` are open then.
-
-        `losses` are what it has lost on each line, as `LineResult`s, where exposure is capped.
+        capital − loss − (what open bets can lose) is never below 0: stakes and settlements keep it so, and a
+        capital that would not is refused. So what is lost is at all times at most the capital of that time.
+        What a thaw may concede stays as it is: the rest goes to the correction, if that has a capital.
         """
-        late_open, staked, lost, potential, late, low = self
-        if losses:
-            sums = [_booked(*each) for each in zip(lost, low, losses, strict=True)]
-            lost, low = tuple(total for total, _ in sums), tuple(rest for _, rest in sums)
-        if not count:  # no rounding may be left over
-            staked = potential = _ZERO if len(staked) == 1 else (0.0,) * len(staked)
+        least = self.least_capital()
+        if capital < least:
+            raise CapitalNeeded(f"capital must be at least {least:g}; got {capital:g}", least)
+        more = float(capital) - (self.capital or 0.0)
+        self.journal.keep(self)
+        changed = []
+        for k, correction in enumerate(self.corrections):
+            if correction.capital is None:
+                changed.append(correction)
+                continue
+            made = correction.with_capital(correction.capital + more, self.terms)
+            changed.append(made)
+            for key in [key for key in self.memories if key[0] == k]:
+                self._set(self.memories, key, made.carried(self.memories[key]))
+        self.serial += 1
+        self.capital, self.corrections = float(capital), changed
+
+    # --- memories of corrections --------------------------------------------------------------------------
+    # These are never changed in place: a correction returns a new memory.
+
+    def _recall(self, k: int, groups: tuple[Name, ...]) -> tuple[Sequence[Key], Any]:
+        """What a leg's correction has learned for these groups, and the keys that it is kept under."""
+        if not self.grouped:
+            key = (k, None)
+            return (key,), self.memories[key]
+        correction = self.corrections[k]
+        keys = [(k, part) for part in correction.parts(groups)]
+        parts = [self.memories.get(key) for key in keys]
+        known = [correction.blank() if part is None else part for part in parts]
+        return keys, correction.gather_for(known, groups)
+
+    def _remember(self, keys: Sequence[Key], correction: BookCorrection, memory: Any) -> None:
+        if not self.grouped:
+            self._set(self.memories, keys[0], memory)
+            return
+        for key, part in zip(keys, correction.scatter(memory), strict=True):
+            self._set(self.memories, key, part)
+
+    def _recall_inner(self, key: Key, inner: BookCorrection) -> Any:
+        memory = self.inner_memories.get(key)
+        return inner.blank() if memory is None else memory
+
+    def _set(self, items: dict[Any, Any], key: Any, value: Any) -> None:
+        self.journal.keep_item(items, key)
+        items[key] = value
+
+    # --- reading ------------------------------------------------------------------------------------------
+
+    def find(self, forecast: Any) -> Open:
+        """The open forecast that the caller means: the forecast itself, or its id.
+
+        To change it, use `find_to_change`: it may be one of a batch (see `many`).
+        """
+        given = forecast.id if isinstance(forecast, Forecast) else forecast
+        entry = self.opens.get(given) if type(given) is int or type(given) is str else None
+        if entry is not None:
+            if type(entry) is not Open:
+                entry = entry.entry(given)
+            if given is forecast or entry.forecast is forecast or entry.forecast == forecast:
+                return entry  # type: ignore[no-any-return]  # it is an Open by now
+        return self._missing(forecast, given, entry)
+
+    def find_to_change(self, forecast: Any) -> Open:
+        """The same; if the forecast is one of a batch, it is taken out of it first."""
+        entry = self.find(forecast)
+        if self.opens[entry.id] is not entry:
+            self._set(self.opens, entry.id, entry)
+        return entry
+
+    def _missing(self, forecast: Any, given: Any, entry: Open | None) -> Open:
+        """Say why a forecast is not found; a NumPy number is as good as any other."""
+        if isinstance(given, np.integer):
+            return self.find(int(given))
+        if entry is None and type(given) is int and 0 <= given < self.next_id:
+            raise ForecastClosed(f"forecast {given} was settled or voided before")
+        if entry is None and isinstance(given, str) and given is not forecast:
+            raise ForecastClosed(f"forecast {given!r} is not open here: it was settled or voided before")
+        if entry is None and type(given) in (int, str):
+            raise UnknownForecast(
+                f"no open forecast has the id {given!r}: it was settled or voided before, or never made here"
+            )
+        raise UnknownForecast(f"no such forecast was made here; got {forecast!r}")
+
+    def entries(self) -> list[Open]:
+        """The open forecasts, the oldest first."""
+        found = [one if type(one) is Open else one.entry(id_) for id_, one in self.opens.items()]
+        return sorted(found, key=lambda entry: entry.number)
+
+    def own_prices(self, entry: Open, levels: tuple[Name, ...]) -> list[tuple[Any, float]]:
+        """μ and c of each leg for a customer of these levels."""
+        if self.lines is None or not levels:
+            return [(leg.mu, leg.c) for leg in entry.legs]
+        price = self.lines.price(levels)
+        return [self.lines.own(leg, price) for leg in entry.legs]
+
+    def own_forecast(self, entry: Open, levels: tuple[Name, ...]) -> Forecast:
+        """An open forecast at the price of a customer of these levels."""
+        if self.lines is None or not levels:
+            return entry.forecast
+        own = self.own_prices(entry, levels)
+        if own == [(leg.mu, leg.c) for leg in entry.legs]:
+            return entry.forecast
+        legs = [leg.unstaked() for leg in entry.legs]
+        for leg, (mu, c) in zip(legs, own, strict=True):
+            leg.mu, leg.c = mu, c
+        return published(legs, entry.id, self.one_sided)
+
+    def answering(self, group: Name | None) -> list[BookCorrection]:
+        """The corrections, one per leg, that answer for everyone's sums or for a group's."""
+        if group is None:
+            return self.corrections
+        return [correction.of_group(group) for correction in self.corrections]
+
+    def scope(self, group: Name | None) -> Scope:
+        """The sums over all forecasts, or over those of a group; a KeyError if it has not begun."""
+        return self.everyone if group is None else self.groups[group]
+
+    def _scopes(self, groups: tuple[Name, ...]) -> list[tuple[Name | None, Scope]]:
+        """Everyone's sums and those of these groups."""
+        return [(None, self.everyone), *[(name, self.groups[name]) for name in groups]]
+
+    def certificate(self, group: Name | None = None) -> Certificate:
+        """What can be lost at worst, of everything or by a group."""
+        first = self.corrections[0]
+        if self.apart and group is None:
+            made = certify_groups(first, self.terms, self.bounds, len(self.corrections), self.max_exposure)
         else:
-            if entry.exposed is not None:
-                staked = subtract(staked, entry.exposed)
-            if entry.room is not None:
-                potential = subtract(potential, entry.room)
-        return tuple.__new__(Exposure, (late_open, staked, lost, potential, late, low))
+            scope = self.groups.get(group) if self.apart and group is not None else self.everyone
+            exposure = Exposure(len(self.corrections)) if scope is None else scope.exposure
+            answering = self.answering(group if self.apart else None)
+            made = certify(answering, self.terms, exposure, self.max_exposure)
+        if self.thaw is not None:
+            rounds = self.everyone.totals.rounds
+            made = thawed(made, self.thaw, rounds, self.corrections, self.terms)
+        if self.capital_each is not None:
+            count = 1 if group is not None else self.bounds.groups
+            made = guarded(made, count * self.capital_each)
+        if self.capital is not None and group is None:
+            growing = self.apart and first.all_groups is None  # with every group that begins
+            made = guarded(made, self.capital, growing=growing)
+        return made if made.max_stake is None else replace(made, max_stake=self.max_stake)
+
+    # --- arguments ----------------------------------------------------------------------------------------
+
+    def read_groups(self, groups: Any) -> tuple[Name, ...]:
+        """The groups of a forecast, valid."""
+        if groups is None and not self.grouped:
+            return ()
+        if isinstance(groups, Mapping):
+            return self._read_features(groups)
+        read = read_names("groups", groups) if self.grouped else groups
+        return self.corrections[0].check_groups(read)
+
+    def _read_features(self, groups: Mapping[Any, Any]) -> Features:
+        """The features of a forecast, valid. A group with a value below 0 would need the lower side as well."""
+        first = self.corrections[0]
+        if not first.takes_features:
+            raise TypeError(f"groups must be names: only Balance takes values; got {groups!r}")
+        made = read_features(groups)
+        raised = self.capital is not None or self.lines is not None
+        if (raised or not (self.one_sided or self.publishes_as_is)) and min(made.values, default=0.0) < 0:
+            raise ValueError(
+                "values of groups must not be negative in sound mode, or with a capital or lines: only what "
+                f"is lost is bounded there, not what is won; got {groups!r}"
+            )
+        first.check_groups(made)
+        return made
+
+    def read_outcome(self, outcome: Any) -> Any:
+        """An outcome as a number: 0 or 1, the index of a class, or if graded a number in [0, 1]."""
+        if type(outcome) is int and 0 <= outcome < max(2, self.count):
+            return outcome
+        return arguments.outcome(outcome, self.classes, graded=self.graded)
+
+    def read_stake(self, entry: Open | None, stake: Any) -> tuple[float, ...]:
+        """A stake as one number per class, if the cap leaves room for it; None stands for a fresh forecast.
+
+        Close to the cap the stakes are added up without rounding: otherwise any number of stakes would fit
+        that are too small to change the sum.
+        """
+        bets = 0 if entry is None else len(entry.stakes)
+        room = self.max_stake if not bets else self.room_left if bets < FEW else -1.0
+        if type(stake) is float and self.classes is None and not (self.one_sided and stake < 0.0):
+            if (0.0 if entry is None else entry.legs[0].gross) + abs(stake) <= room:
+                return (stake,)
+        amounts = self._read_amounts(stake)
+        grosses: Sequence[float] = (0.0,) * self.count
+        if entry is not None:
+            grosses = [gross for leg in entry.legs for gross in leg.gross_stakes()]
+        for k, b in enumerate(amounts):
+            if self.one_sided and b < 0:
+                raise StakeRefused(f"stakes must not be negative on a one-sided forecast; got {b}", 0.0)
+            if grosses[k] + abs(b) > room and self._is_full(entry, k, b):
+                left = max(0.0, self.max_stake - grosses[k])
+                where = f" on class {k}" if self.classes else ""
+                message = f"stake {b}{where} is over the cap of {self.max_stake} per forecast: {left} is left"
+                raise StakeRefused(message, left)
+        return amounts
+
+    def _read_amounts(self, stake: Any) -> tuple[float, ...]:
+        """A stake as one number per class; a ValueError if its shape is another.
+
+        At one price the part that is the same on all classes is left out: the cap is on the rest.
+        """
+        row = None if self.classes is None else arguments.plain_row(stake, self.count)
+        if row is None or not abs(sum(row)) < math.inf:
+            array = arguments.numbers("stake", stake)
+            shape = () if self.classes is None else (self.classes,)
+            if array.shape != shape:
+                raise ValueError(f"stake must have shape {shape}; got {array.shape}")
+            row = np.atleast_1d(array).tolist()
+        return rules.without_common(row) if self.one_price else tuple(row)
+
+    def _is_full(self, entry: Open | None, k: int, b: float) -> bool:
+        """Whether the stakes on a class and one more, added up without rounding, are over the cap.
+
+        The cap is passed by less than a few roundings of it: ten stakes of 0.1 fit a cap of 1.
+        """
+        sizes = []
+        for stake in () if entry is None else entry.stakes:
+            amounts = stake.amounts[0] if self.one_price else stake.amounts
+            sizes.append(abs(amounts[k]))
+        return math.fsum((*sizes, abs(b), -self.max_stake)) > 2.0**-50 * self.max_stake
 
 
-def _booked(total: float, low: float, result: Any) -> tuple[float, float]:
-    return add_exactly(*add_exactly(total, low, result.loss), result.rest)
+def _pay(
+    legs: Sequence[Any], stakes: Sequence[Stake], happened: Sequence[Any]
+) -> tuple[Payments, list[list[float]]]:
+    """What every stake receives; and, where there are several legs, how much of it on each."""
+    payments, by_leg = Payments(), []
+    named: dict[Id, float] = {}
+    for amounts, name, _, surcharges in stakes:
+        paid, each = 0.0, []  # 0.0: never -0.0
+        for k, leg in enumerate(legs):
+            part = leg.pay(amounts[k], happened[k])
+            if surcharges:
+                part -= surcharges[k]
+            each.append(part)
+            paid += part  # not sum(): later Pythons add up differently
+        payments.append(paid)
+        by_leg.append(each)
+        if name is not None:
+            named[name] = named.get(name, 0.0) + paid
+    if named:
+        payments.by = named
+    return payments, by_leg
 
 
-def no_exposure(lines: int) -> Exposure:
-    """Nothing is open."""
-    zero = (0.0,) * lines
-    return Exposure(0, zero, zero, zero, zero, zero)
+def _losses(
+    legs: Sequence[Any], payments: Payments, by_leg: list[list[float]]
+) -> list[tuple[float, float]]:
+    """What each leg has lost, and what rounding has cut off from that.
 
-
-def add(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...]:
-    """Number by number."""
-    if len(one) == 1:
-        return (one[0] + other[0],)
-    return tuple(map(operator.add, one, other))
-
-
-def add_sizes(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...]:
-    """The sizes of the second are added to the first."""
-    if len(one) == 1:
-        return (one[0] + abs(other[0]),)
-    return tuple(map(operator.add, one, map(abs, other)))
-
-
-def sizes(numbers: tuple[float, ...]) -> tuple[float, ...]:
-    """Number by number."""
-    return (abs(numbers[0]),) if len(numbers) == 1 else tuple(map(abs, numbers))
-
-
-def subtract(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...]:
-    """Number by number."""
-    if len(one) == 1:
-        return (one[0] - other[0],)
-    return tuple(map(operator.sub, one, other))
-
-
-class Scope(NamedTuple):
-    """A book that a stake counts in, everyone's or a group's: its exposure, and what each line may lose.
-
-    `bounds` is None where nothing bounds it.
+    Together they are what was paid, to the last digit: a payment on several classes is rounded, and the
+    difference is counted on the first of them that has a stake.
     """
-
-    exposure: Exposure
-    bounds: tuple[float, ...] | None
-
-
-def check_exposure(
-    entry: OpenForecast,
-    amounts: tuple[float, ...],
-    scopes: list[Scope],
-    most: float,
-    max_stake: float,
-    *,
-    one_price: bool = False,
-) -> None:
-    """Refuse a stake with which open bets could lose more than `most`, or a line more than its bound.
-
-    A stake on a fresh forecast never meets a line's bound: where that is used up, c leaves nothing to win.
-    But a stake may come long after its forecast, at a price that is no longer right. The first scope is
-    everyone's.
-    """
-    zero = (0.0,) * (1 if one_price else len(amounts))
-    now: tuple[float, ...] = (entry.at_risk,)
-    if not one_price:
-        now = exposures(entry.lines, entry.nets, entry.grosses, entry.surcharges)
-    then = entry.with_stake(Stake(amounts), capped=True, one_price=one_price).exposed or zero
-    counted = entry.exposed or zero
-    others = sum(scopes[0].exposure.staked) - sum(counted)
-    if others + sum(then) > most and sum(then) > sum(now):
-        message = f"with this stake open bets could lose {others + sum(then):g}; max_exposure is {most:g}"
-        raise StakeRefused(message, part_of(amounts, sum(now), sum(then), most - others))
-    for exposure, bounds in scopes:
-        for k, bound in enumerate(bounds or ()):
-            slack = 2e-15 * (bound + max_stake)  # for rounding
-            left = bound + slack - exposure.lost[k] - exposure.staked[k] + counted[k]
-            if then[k] > left and then[k] > now[k]:
-                message = f"this stake could lose {then[k]:g}; the certificate leaves {max(0.0, left):g}"
-                raise StakeRefused(message, part_of(amounts, now[k], then[k], left))
-
-
-def part_of(amounts: tuple[float, ...], now: float, then: float, most: float) -> float:
-    """How much of the stake would still be taken: what it can lose grows no faster than in proportion."""
-    return max(0.0, (most - now) / (then - now)) * sum(map(abs, amounts))
+    if len(legs) == 1:
+        return [exact_sum(payments)]
+    first = next((k for k, leg in enumerate(legs) if leg.gross), 0)
+    others = [-part for each in by_leg for k, part in enumerate(each) if k != first]
+    losses = [exact_sum([each[k] for each in by_leg]) for k in range(len(legs))]
+    losses[first] = exact_sum([*payments, *others])
+    return losses

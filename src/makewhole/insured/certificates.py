@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from makewhole.corrections import BookCorrection, Certificate, Terms
-from makewhole.insured.book import Exposure
+from makewhole.insured.records import Exposure
 from makewhole.insured.thaw import Thaw
 
 

@@ -6,9 +6,13 @@ x -> base (μ̂, ĉ) -> correction (λ) -> Forecast(μ, c) -> stakes -> outcome 
 from __future__ import annotations
 
 import copy
+import functools
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any, Self, SupportsIndex
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Concatenate, ParamSpec, Self, SupportsIndex, TypeVar
+
+import numpy as np
 
 from makewhole import saving
 from makewhole.corrections import BookCorrection, Certificate, Correction
@@ -16,22 +20,7 @@ from makewhole.corrections.names import Name, read_name
 from makewhole.decisions import Forecast
 from makewhole.forecasters import adapt, ask
 from makewhole.insured import saved
-from makewhole.insured.book import Id, OpenForecast, Stake, published
-from makewhole.insured.changes import (
-    STANDING,
-    TOTALS,
-    AnyChange,
-    Bet,
-    Change,
-    Key,
-    Lesson,
-    LineResult,
-    Opening,
-    Payments,
-    Settlement,
-    drafting,
-)
-from makewhole.insured.finding import find_open
+from makewhole.insured.book import Book, Closing, Payments
 from makewhole.insured.lines import Customer, Lines, read_levels
 from makewhole.insured.many import (
     Batch,
@@ -42,18 +31,11 @@ from makewhole.insured.many import (
     collector_paused,
     one_each,
     open_many,
-    opened,
     read_outcomes,
 )
-from makewhole.insured.refusals import ChangeRefused, Refusal, TeachingError
-from makewhole.insured.settings import (
-    Default,
-    Mode,
-    books_for,
-    plain_settings,
-    read_settings,
-    settings_from,
-)
+from makewhole.insured.records import Id, Open, SharedLeg, published
+from makewhole.insured.refusals import Refusal, TeachingError
+from makewhole.insured.settings import Default, Mode, plain_settings, read_settings, settings_from
 from makewhole.insured.statement import GroupStatements, Statement
 from makewhole.insured.stating import state_book, state_groups
 from makewhole.insured.thaw import Thaw
@@ -61,11 +43,69 @@ from makewhole.insured.thaw import Thaw
 # An id as callers give it: text, or a whole number of any kind.
 AnyId = str | SupportsIndex
 
-# Names whoever bets: herself, or the levels she belongs to, the widest first, and herself.
+# Names a customer: herself, or the groups she belongs to, the widest first, and herself.
 AnyBettor = AnyId | Sequence[AnyId]
 
-_LIMITS = ("classes", "max_exposure", "capital", "graded", "lines", "thaw")
+_LIMITS = ("classes", "max_exposure", "graded", "lines", "thaw")
 _SETTINGS = ("mode", "max_stake", "c_range", "one_sided", *_LIMITS)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+F = TypeVar("F", bound="InsuredForecaster")
+
+
+def all_or_nothing(method: Callable[Concatenate[F, P], T]) -> Callable[Concatenate[F, P], T]:
+    """Let a method change the book: if it raises, whatever the reason, everything it did is undone.
+
+    One call at a time: a call from inside another one (a signal handler, a callback, another thread) raises.
+    `with` and `Lock` are such that no interrupt can leave the lock closed.
+    """
+
+    @functools.wraps(method)
+    def call(self: F, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        lock = self._lock
+        if lock.locked():
+            raise _busy(method.__name__)
+        with lock:
+            journal = self.book.journal
+            if journal.entries:  # an undo that was interrupted
+                journal.undo()
+            try:
+                result = method(self, *args, **kwargs)
+                journal.clear()
+            except BaseException:
+                journal.undo()
+                raise
+            return result
+
+    return call
+
+
+def read_only(method: Callable[Concatenate[F, P], T]) -> Callable[Concatenate[F, P], T]:
+    """Let a method read the book. If it tries something, that is undone."""
+
+    @functools.wraps(method)
+    def call(self: F, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        lock = self._lock
+        if lock.locked():
+            raise _busy(method.__name__)
+        with lock:
+            journal = self.book.journal
+            if journal.entries:  # an undo that was interrupted
+                journal.undo()
+            try:
+                return method(self, *args, **kwargs)
+            finally:
+                journal.undo()
+
+    return call
+
+
+def _busy(name: str) -> RuntimeError:
+    return RuntimeError(
+        f"{name} was called while another call of this InsuredForecaster was running (from a signal handler, a "
+        "callback or another thread): one call at a time"
+    )
 
 
 class InsuredForecaster:
@@ -86,16 +126,11 @@ class InsuredForecaster:
     - With `one_sided`, c is 0 and the correction moves μ itself: μ is then the price of a bet that pays 1.
     - With K classes, exact mode has one c for all of them: a stake is paid less its median over the classes.
       In sound mode, and one-sided, each class is a binary bet with a correction of its own.
-    - It belongs to one thread at a time.
 
-    Every call computes what it will change and then changes everything in one step. So a call that raises has
-    changed nothing, with two exceptions. `TeachingError` says that a forecast was settled and only the base
-    failed to learn from it. An interrupt (Ctrl-C) may be raised just after the step; a retry then says that
-    the forecast is closed.
-
-    To store changes before they take effect, use the same calls in two steps: `plan_forecast`, `plan_stake`,
-    `plan_settle` and `plan_void` return a change as a value; `apply(change)` makes it true and returns the
-    change that undoes it.
+    A call that raises has changed nothing, with two exceptions. `TeachingError` says that a forecast was
+    settled and only the base failed to learn from it. An interrupt (Ctrl-C) may be raised when the call was
+    just complete; a retry then says that the forecast is closed. One call at a time: a call from a signal
+    handler, a callback or another thread while one is running raises a RuntimeError.
 
     Parameters
     ----------
@@ -192,17 +227,21 @@ class InsuredForecaster:
         )
         self.max_stake, self.c_range, _, self.one_sided, _ = chosen.terms
         self.mode, self.classes, self.max_exposure = chosen.mode, chosen.classes, chosen.max_exposure
-        self.capital, self.graded, self.lines, self.thaw = chosen[4:8]
+        self.graded, self.lines, self.thaw = chosen.graded, chosen.lines, chosen.thaw
         self.base = None if base is None else adapt(base, self.classes, graded=self.graded)
         self._terms = chosen.terms
-        self._begin(chosen.rules)
+        self._lock = threading.Lock()
+        self._begin(chosen.corrections, chosen.capital)
 
-    def _begin(self, rules: list[BookCorrection]) -> None:
+    def _begin(self, corrections: list[BookCorrection], capital: float | None) -> None:
         """Start an empty book with these corrections."""
         limits: Any = {name: getattr(self, name) for name in _LIMITS}
-        self._books = books_for(self._terms, rules, teaches=self.base is not None, **limits)
-        self._state = self._books.begin()
-        self._epoch = int.from_bytes(os.urandom(8), "big") << 64  # a plan of another forecaster must not fit
+        self.book = Book(self._terms, corrections, capital=capital, **limits)
+
+    @property
+    def capital(self) -> float | None:
+        """The most that may ever be lost; None if no capital is guarded."""
+        return self.book.capital
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _SETTINGS and name in self.__dict__:
@@ -214,9 +253,18 @@ class InsuredForecaster:
             raise AttributeError(f"{name} cannot be deleted: make a new InsuredForecaster")
         object.__delattr__(self, name)
 
+    @read_only
     def __repr__(self) -> str:
-        cap, rounds = self.max_stake, self._state[TOTALS].rounds
-        return f"InsuredForecaster({self._books.one!r}, max_stake={cap!r}, rounds={rounds})"
+        cap, rounds = self.max_stake, self.book.everyone.totals.rounds
+        return f"InsuredForecaster({self.book.corrections[0]!r}, max_stake={cap!r}, rounds={rounds})"
+
+    @read_only
+    def __getstate__(self) -> dict[str, Any]:  # for copies and pickles
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__dict__["_lock"] = threading.Lock()
 
     # --- forecast -> stakes -> settle ---------------------------------------------------------------------
 
@@ -236,37 +284,42 @@ class InsuredForecaster:
         `id` is any text or whole number; without one, forecasts are numbered. Raises `ForecastOpen` where a
         forecast with that id is open.
         """
-        patch: dict[Key, Any] = {}
-        names = () if groups is None and not self._books.grouped else self._books.named(groups)
         said = ask(self.base, self.classes, self.c_range, x, mu, c_hat)
-        opened = self._books.open(self._state.get, patch, x, said, names, id)
-        self._state.update(patch)
-        return opened.forecast
+        return self._open(x, said, groups, id).forecast
+
+    @all_or_nothing
+    def _open(self, x: Any, said: Any, groups: Any, id_: Any) -> Open:
+        book = self.book
+        return book.open(x, said, book.read_groups(groups), id_)
 
     def peek(self, x: Any = None, *, mu: Any = None, c_hat: Any = None, groups: Any = None) -> Forecast:
-        """What `forecast` would publish now, without opening anything: no stake can be placed on it."""
+        """Return what `forecast` would publish now, without opening it: no stake can be placed on it."""
         said = ask(self.base, self.classes, self.c_range, x, mu, c_hat)
-        lines = self._books.quote(self._state.get, {}, said, self._books.named(groups))
-        return published(lines, None, self.classes, self.one_sided, said.mus)
+        return self._peek(said, groups)
 
+    @read_only
+    def _peek(self, said: Any, groups: Any) -> Forecast:
+        book = self.book
+        return published(book.legs(said, book.read_groups(groups)), None, self.one_sided)
+
+    @read_only
     def quote(self, forecast: Forecast | AnyId, *, by: AnyBettor | None = None) -> Forecast:
-        """An open forecast at the price of whoever is named: the published one, or a dearer one (`Lines`).
+        """Return an open forecast at one customer's price.
 
-        It holds until the forecaster goes on: pass `price=` to `stake` to be sure of it.
+        The price is the published one, or higher if she has used up much of her line (`Lines`). It can change
+        with the next call: pass `price=quote.c` to `stake` as a limit. Raises `UnknownForecast` if no open
+        forecast has this id.
         """
-        open_ = find_open(self._state.get, forecast)
-        own = self._books.own_prices(self._state.get, open_, read_levels(by))
-        if own is None:
-            return open_.forecast
-        lines = tuple(line._replace(mu=mu, c=c) for line, (mu, c) in zip(open_.lines, own, strict=True))
-        return published(lines, open_.forecast.id, self.classes, self.one_sided, open_.said)
+        return self.book.own_forecast(self.book.find(forecast), read_levels(by))
 
+    @read_only
     def account(self, name: AnyId) -> Customer:
-        """What a customer, or a level of customers, has taken of its line; a ValueError without lines."""
-        if self._books.lines is None:
-            raise ValueError("there are no lines: make it with capital=... or lines=...")
-        return self._books.lines.customer(self._state.get, read_name("name", name))
+        """Return what a customer, or a group of customers, has taken of its line."""
+        if self.book.lines is None:
+            raise ValueError("account() needs lines: create the forecaster with capital=... or lines=...")
+        return self.book.lines.customer(read_name("name", name))
 
+    @all_or_nothing
     def stake(
         self,
         forecast: Forecast | AnyId,
@@ -275,45 +328,53 @@ class InsuredForecaster:
         by: AnyBettor | None = None,
         price: float | None = None,
     ) -> int:
-        """Place a bet; returns its place among the payments. Over the cap it is refused whole.
+        """Place a bet, and return its place among the payments. Over a limit it is refused as a whole.
 
-        `by` names who bets, or what she belongs to and herself: her payments are then in `settle(...).by`,
-        and with lines she bets at her own price, which `quote` shows. `price` is the most that she would pay,
-        as c (one-sided, as μ): above it a `PriceRefused` says the price now.
+        `by` names the customer, or the groups she belongs to and herself: her payments are then in
+        `settle(...).by`, and with lines she bets at her own price, which `quote` shows. `price` is the most
+        that she would pay, as c (one-sided, as μ): above it `PriceRefused` says what the price is now.
         """
-        patch: dict[Key, Any] = {}
-        state = self._state
-        place = self._books.take(state.get, patch, find_open(state.get, forecast), stake, by, price)
-        state.update(patch)
-        return place
+        return self.book.take(self.book.find_to_change(forecast), stake, by, price)
 
     def settle(
         self, forecast: Forecast | AnyId, outcome: Any, stake: Any = None, *, by: AnyBettor | None = None
     ) -> Payments:
-        """Pay every bet on a forecast, and learn; returns what each agent receives, in order of staking.
+        """Pay every bet on a forecast, and learn; returns what each customer receives, in order of staking.
 
         The list's `by` has the payments of those who gave a name. With `stake`, one last bet is placed first.
         """
-        patch: dict[Key, Any] = {}
-        get = self._state.get
-        closed = self._books.close(get, patch, find_open(get, forecast), outcome, stake, by)
-        self._commit(patch)
-        payments, lesson = closed[2], closed[6]
-        if lesson is not None:
-            self._teach(closed[0], lesson, payments)
-        return payments
+        closed = self._settle(forecast, outcome, stake, by)
+        if self.base is not None:
+            self._teach(closed, closed.payments)
+        return closed.payments
 
+    @all_or_nothing
+    def _settle(self, forecast: Any, outcome: Any, stake: Any, by: Any) -> Closing:
+        book = self.book
+        entry = book.find_to_change(forecast)
+        if stake is not None:
+            outcome = book.read_outcome(outcome)  # a wrong outcome is reported before a wrong stake
+            book.take(entry, stake, by)
+        return book.close(entry, outcome)
+
+    @all_or_nothing
     def void(self, forecast: Forecast | AnyId) -> None:
         """Call a forecast off: nobody pays, nothing is learned."""
-        patch: dict[Key, Any] = {}
-        self._books.call_off(self._state.get, patch, find_open(self._state.get, forecast))
-        self._commit(patch)
+        self.book.void(self.book.find_to_change(forecast))
 
+    @all_or_nothing
     def begin_day(self, day: int) -> None:
         """Say which day it is, by a number that grows: on a new one a thaw may concede `per_day` again."""
-        patch: dict[Key, Any] = {}
-        self._books.begin_day(self._state.get, patch, day)
-        self._state.update(patch)
+        self.book.begin_day(day)
+
+    @all_or_nothing
+    def change_capital(self, capital: float) -> None:
+        """Deposit or withdraw: set another capital, for a forecaster that has one.
+
+        Raises `CapitalNeeded`, with the least capital as its `limit`, if losses, open bets or a thaw need
+        more. A correction that was made for a capital must be a `Barrier`.
+        """
+        self.book.change_capital(capital)
 
     # --- many at once -------------------------------------------------------------------------------------
 
@@ -336,16 +397,17 @@ class InsuredForecaster:
         >>> f.settle_many({"UA-1": 0, "UA-2": 1, "UA-3": 1})["UA-2"]
         [50.0]
         """
-        rows, said = ask_rows(self.base, self._books, xs, mu, c_hat)
-        named = None
-        if groups is not None or self._books.grouped:
-            named = [self._books.named(one) for one in one_each("groups", groups, len(rows))]
+        rows, said = ask_rows(self.base, self.book, xs, mu, c_hat)
         ids = None if ids is None else one_each("ids", ids, len(rows))
-        patch: dict[Key, Any] = {}
         with collector_paused():
-            made = open_many(self._books, self._state.get, patch, rows, said, named, ids)
-            self._state.update(patch)
-        return made
+            return self._open_many(rows, said, groups, ids)
+
+    @all_or_nothing
+    def _open_many(self, rows: Any, said: Any, groups: Any, ids: Any) -> Forecasts:
+        book, named = self.book, None
+        if groups is not None or book.grouped:
+            named = [book.read_groups(one) for one in one_each("groups", groups, len(rows))]
+        return open_many(book, rows, said, named, ids)
 
     def settle_many(
         self,
@@ -361,188 +423,92 @@ class InsuredForecaster:
         does not fit, nothing is settled.
         """
         given = read_outcomes(outcomes, id, outcome)
-        patch: dict[Key, Any] = {}
-        get = drafting(self._state.get, patch)
-        keys: list[Key] = [("open", name) for name in given]
-        entries: list[Any] = list(map(self._state.get, keys))
-        if self.base is None and set(map(type, entries)) == {Batch} and not self._books.frozen(get):
+        with collector_paused():
+            settled = self._settle_many(given)
+        payments = dict(zip(given, [closed.payments for closed in settled], strict=False))
+        if self.base is not None:
+            for closed in settled:
+                self._teach(closed, payments)
+        return payments or {id_: Payments() for id_ in given}
+
+    @all_or_nothing
+    def _settle_many(self, given: dict[Id, Any]) -> list[Closing]:
+        """Settle these forecasts; returns nothing if none of them has a stake or a base that learns."""
+        book = self.book
+        waiting: list[Any] = [book.opens.get(id_) for id_ in given]
+        if self.base is None and set(map(type, waiting)) == {Batch} and not book.frozen():
             check_outcomes(given.values(), graded=self.graded)
-            with collector_paused():
-                close_unstaked(self._books, get, patch, keys, entries, given.values())
-                self._commit(patch)
-                return {name: Payments() for name in given}
-        now, close = self._state.get, self._books.close
-        closed = [close(get, patch, find_open(now, name), y, None, None) for name, y in given.items()]
-        payments = {id_: paid for id_, _, paid, *_ in closed}
-        self._commit(patch)
-        for id_, *_, lesson in closed:
-            if lesson is not None:
-                self._teach(id_, lesson, payments)
-        return payments
+            close_unstaked(book, list(given), waiting, given.values())
+            return []
+        entries = [book.find_to_change(id_) for id_ in given]
+        return [book.close(entry, given[entry.id]) for entry in entries]
 
-    # --- the same in two steps: compute, then apply -------------------------------------------------------
-
-    def plan_forecast(
-        self,
-        x: Any = None,
-        *,
-        mu: Any = None,
-        c_hat: Any = None,
-        groups: Any = None,
-        id: AnyId | None = None,  # noqa: A002 - what callers call it
-    ) -> Opening:
-        """What `forecast` would do, as a value; nothing changes until it is applied."""
-        patch: dict[Key, Any] = {}
-        said = ask(self.base, self.classes, self.c_range, x, mu, c_hat)
-        opened = self._books.open(self._state.get, patch, x, said, self._books.named(groups), id)
-        return Opening(self._revision(), patch, opened.forecast)
-
-    def plan_stake(
-        self,
-        forecast: Forecast | AnyId,
-        stake: Any,
-        *,
-        by: AnyBettor | None = None,
-        price: float | None = None,
-    ) -> Bet:
-        """What `stake` would do, as a value."""
-        patch: dict[Key, Any] = {}
-        open_ = find_open(self._state.get, forecast)
-        place = self._books.take(self._state.get, patch, open_, stake, by, price)
-        id_: Any = open_.forecast.id
-        taken: Stake = patch["open", id_].stakes[-1]
-        return Bet(self._revision(), patch, id_, place, taken.amounts, taken.by, taken.surcharges)
-
-    def plan_settle(
-        self, forecast: Forecast | AnyId, outcome: Any, stake: Any = None, *, by: AnyBettor | None = None
-    ) -> Settlement:
-        """What `settle` would do, as a value: payments, losses, targets, and what each part will learn."""
-        patch: dict[Key, Any] = {}
-        open_ = find_open(self._state.get, forecast)
-        closed = self._books.close(self._state.get, patch, open_, outcome, stake, by)
-        lines = tuple(LineResult(*result) for result in closed[5])
-        return Settlement(self._revision(), patch, *closed[:5], lines, closed[6])
-
-    def plan_void(self, forecast: Forecast | AnyId) -> Change:
-        """What `void` would do, as a value."""
-        patch: dict[Key, Any] = {}
-        self._books.call_off(self._state.get, patch, find_open(self._state.get, forecast))
-        return Change(self._revision(), patch)
-
-    def apply(self, change: AnyChange) -> Change:
-        """Make a planned change true, in one step; returns the change that undoes it.
-
-        Raises `ChangeRefused` if anything has changed since it was planned. The base is not taught: do that
-        with `teach(settlement)` once the settlement is safe.
-
-        Examples
-        --------
-        >>> import makewhole as mw
-        >>> f = mw.InsuredForecaster(max_stake=1)
-        >>> opening = f.plan_forecast(mu=0.5, id="UA-123")
-        >>> undo = f.apply(opening)
-        >>> len(f.open_forecasts)
-        1
-        >>> again = f.apply(undo)  # as if it had never been
-        >>> len(f.open_forecasts)
-        0
-        """
-        if change.revision != self._revision():
-            raise ChangeRefused("the forecaster has changed since this change was planned: plan it again")
-        undo = {key: self._state.get(key) for key in change.patch}
-        self._commit(change.patch)
-        return Change(self._revision(), undo)
-
-    def _commit(self, patch: Mapping[Key, Any]) -> None:
-        """Change everything in one call into C, which no interrupt can cut in two; then sweep up at times.
-
-        A key whose value is None reads as absent: it need not go at once.
-        """
-        state, books = self._state, self._books
-        state.update(patch)
-        books.dead += len(patch)
-        if books.dead > 64 + len(state):
-            books.dead = 0
-            self._state = {key: value for key, value in state.items() if value is not None}
-
-    def teach(self, settlement: Settlement) -> None:
-        """Let the base learn from a settlement; call it at most once for each. `settle` does so itself."""
-        if settlement.lesson is not None:
-            self._teach(settlement.id, settlement.lesson, settlement.payments)
-
-    def _teach(self, id_: Id, lesson: Lesson, payments: Any) -> None:
+    def _teach(self, closed: Closing, payments: Any) -> None:
+        """Let the base learn: features, outcome, what it had said, and the stakes divided by the cap."""
         base: Any = self.base
+        entry = closed.entry
+        mu_hat, net, gross = _said_and_staked(entry, self.max_stake)
         try:
-            base.learn(lesson.x, lesson.outcome, mu=lesson.mu, net=lesson.net, gross=lesson.gross)
+            base.learn(entry.x, closed.outcome, mu=mu_hat, net=net, gross=gross)
         except Exception as error:
-            message = f"forecast {id_!r} was settled, but the base failed to learn from it: {error!r}"
+            message = f"forecast {entry.id!r} was settled, but the base failed to learn from it: {error!r}"
             raise TeachingError(message, payments) from error
 
     # --- what it says of itself ---------------------------------------------------------------------------
 
     @property
+    @read_only
     def open_forecasts(self) -> list[Forecast]:
         """The forecasts not yet settled or voided, oldest first."""
-        return [entry.forecast for entry in self._entries()]
+        return [entry.forecast for entry in self.book.entries()]
 
     @property
+    @read_only
     def corrections(self) -> list[Any]:
         """The corrections as they stand, copied: one, or in sound mode and one-sided one for each class."""
-        made = []
-        for k, rule in enumerate(self._books.rules):
-            memories = {key[2]: value for key, value in self._kept("memory") if key[1] == k}
-            overs = {key[2]: value for key, value in self._kept("over") if key[1] == k}
-            made.append(rule.rebuilt(copy.deepcopy(memories), copy.deepcopy(overs)))
+        book, made = self.book, []
+        for k, correction in enumerate(book.corrections):
+            memories = {part: memory for (at, part), memory in book.memories.items() if at == k}
+            inner = {part: memory for (at, part), memory in book.inner_memories.items() if at == k}
+            made.append(correction.rebuilt(copy.deepcopy(memories), copy.deepcopy(inner)))
         return made
 
+    @read_only
     def certificate(self, group: Name | None = None) -> Certificate:
-        """What can be lost at worst, in all or to a group."""
-        return self._books.certificate(self._state.get, group)
+        """Return what can be lost at worst, of everything or by a group."""
+        return self.book.certificate(group)
 
+    @read_only
     def statement(self) -> Statement:
         """Rounds, turnover, losses, open exposure and what can be lost at worst; `groups`: of each group."""
-        make = lambda: state_groups(self._books, self._state)  # noqa: E731 - called later, if at all
-        groups = GroupStatements(make, self._revision) if self._books.grouped else {}
-        return state_book(self._books, self._state, None, groups)
+        book = self.book
+        groups = GroupStatements(self._state_groups, self._serial) if book.grouped else {}
+        return state_book(book, None, groups)
 
-    def _revision(self) -> int:
-        """Name this state: no other, also of no other forecaster, has the same."""
-        revision: int = self._state[STANDING].revision
-        return self._epoch + revision
+    @read_only
+    def _state_groups(self) -> dict[Name, Statement]:
+        return state_groups(self.book)
 
-    def _kept(self, kind: str) -> list[tuple[Key, Any]]:
-        return [item for item in self._state.items() if item[0][0] == kind and item[1] is not None]
+    def _serial(self) -> int:
+        return self.book.serial
 
-    def _entries(self) -> list[OpenForecast]:
-        return sorted((opened(key[1], entry) for key, entry in self._kept("open")), key=lambda e: e.number)
+    @read_only
+    def proposed(self, forecast: Forecast | AnyId) -> list[float]:
+        """Return the λ with which an open forecast was made, one for each class."""
+        lams = [leg.proposal.lam for leg in self.book.find(forecast).legs]
+        return lams * ((self.classes or 1) // len(lams))  # classes at one price are one leg
 
+    @read_only
     def check_stake(self, stake: Any) -> None:
         """Raise what staking this on a fresh forecast would raise, exposure aside."""
-        self._books.accepted(self._state.get, None, stake)
+        self.book.read_stake(None, stake)
 
     # --- as plain data ------------------------------------------------------------------------------------
 
+    @read_only
     def to_state(self) -> dict[str, Any]:
-        """All of it, the base apart, as plain data: settings, corrections, and the state item by item.
-
-        `items` is a list of [key, value]: `["totals", null]` is what was settled, `["memory", line, part]`
-        what a correction has learned, `["open", id]` an open forecast with the latest bets on it.
-        A store can keep them one by one, and with `change_state` write only those that changed.
-        """
-        live = {key: value for key, value in self._state.items() if value is not None}
-        return self.head_state() | {"items": saved.items_of(live, self._books.rules, self.base is not None)}
-
-    def head_state(self) -> dict[str, Any]:
-        """The settings and the corrections' settings: what never changes."""
-        return {
-            "settings": plain_settings({name: getattr(self, name) for name in _SETTINGS}),
-            "corrections": [saved.rule_state(rule) for rule in self._books.rules],
-            "base": self.base is not None,
-        }
-
-    def change_state(self, change: AnyChange) -> list[list[Any]]:
-        """The items that a change sets, as plain data; the value is None where an item goes away."""
-        return saved.items_of(change.patch, self._books.rules, self.base is not None)
+        """All of it except the base, as plain data: settings, corrections, and the records of the book."""
+        return plain_forecaster(self)
 
     @classmethod
     def from_state(
@@ -550,8 +516,8 @@ class InsuredForecaster:
     ) -> Self:
         """Continue where `to_state()` was taken, with the base its owner has kept.
 
-        `correction` is the class of the correction, where it is not one of ours. Raises a ValueError for a
-        state that no forecaster can have left.
+        `correction` is the class of the correction, if it is your own. Raises a ValueError for a state that no
+        forecaster can have left.
         """
         try:
             return cls._restored(state, base, correction)
@@ -567,13 +533,11 @@ class InsuredForecaster:
                 "pass base=, the model: this forecaster was saved with one, which makewhole does not save"
             )
         settings = settings_from(state["settings"])
-        objects = [saved.read_rule(one, correction) for one in state["corrections"]]
-        if len(objects) not in (1, settings["classes"]):
-            raise ValueError(f"there must be {settings['classes'] or 1} corrections; got {len(objects)}")
+        objects = [saved.read_correction(one, correction) for one in state["corrections"]]
         made = cls(base, objects[0], **settings)
-        made._begin(saved.restored_rules(objects, made._terms, made._books))
-        made._state.update(saved.read_items(state["items"], made._books))
-        made._books.serial = max((entry.number for entry in made._entries()), default=0)
+        capital = made.capital
+        made._begin(saved.restored_corrections(objects, made._terms, made.book), capital)
+        saved.read_book(state["book"], made.book)
         return made
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -589,12 +553,36 @@ class InsuredForecaster:
     ) -> Self:
         """Continue from a file that `save` wrote, with the base its owner has kept.
 
-        Files of earlier versions load, too. `correction` is its class, where it is not one of ours.
+        `correction` is the class of the correction, if it is your own.
         """
-        version, content = saving.read(path, kind=saved.KIND, versions=saved.VERSIONS, sealed_from=4)
+        content = saving.read(path, kind=saved.KIND, version=saved.VERSION)
         try:
-            return cls.from_state(saved.upgrade(version, content), base, correction)
+            return cls.from_state(content, base, correction)
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise ValueError(f"{path} is damaged: {error!r}") from error
         except ValueError as error:
             raise ValueError(f"{path} cannot be loaded: {error}") from None
+
+
+def plain_forecaster(f: InsuredForecaster) -> dict[str, Any]:
+    """A forecaster as plain data; a ledger calls this in the middle of a group of changes."""
+    settings = {name: getattr(f, name) for name in _SETTINGS} | {"capital": f.book.capital}
+    return {
+        "settings": plain_settings(settings),
+        "corrections": [saved.plain_correction(one) for one in f.book.corrections],
+        "base": f.base is not None,
+        "book": saved.plain_book(f.book, keep_x=f.base is not None),
+    }
+
+
+def _said_and_staked(entry: Open, cap: float) -> tuple[Any, Any, Any]:
+    """What the base had said, and the net and gross stakes divided by the cap; with classes, arrays."""
+    first, several = entry.legs[0], len(entry.legs) > 1
+    if several:
+        columns = [[getattr(leg, name) for leg in entry.legs] for name in ("mu_hat", "net", "gross")]
+    elif isinstance(first, SharedLeg):
+        columns = [first.mus, first.nets, first.grosses]
+    else:
+        return first.mu_hat, first.net / cap, first.gross / cap
+    mu_hat, net, gross = (np.array(column) for column in columns)
+    return mu_hat, net / cap, gross / cap

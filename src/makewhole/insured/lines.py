@@ -1,20 +1,17 @@
-"""Lines of capital: what each named customer, and whatever else she belongs to, may take in all."""
+"""Limit what each named customer, and each group of customers, can win in total."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from makewhole import arguments
+from makewhole import arguments, rules
 from makewhole.corrections import Terms
-from makewhole.corrections._kernels import add_exactly
 from makewhole.corrections.names import Name, read_name
-from makewhole.insured._kernels import line_price, own_price, surcharge
-from makewhole.insured.book import OpenForecast, Stake, add, add_sizes, part_of, sizes, worst_loss
-from makewhole.insured.changes import Get, Key, Patch, drafting
-from makewhole.insured.refusals import PriceRefused, StakeRefused
+from makewhole.insured.journal import Journal
+from makewhole.insured.records import Account, Open, Position, Stake, worst_loss
+from makewhole.insured.refusals import PriceRefused, StakeRefused, part_of
 from makewhole.insured.totals import exact_sum
 
 # By default a customer's price falls to a third with every twenty-fifth of her line.
@@ -25,32 +22,32 @@ MOST_LEVELS = 16
 
 @dataclass(frozen=True)
 class Lines:
-    """A line of capital for every name: the most that its bearer may take from the forecaster, net.
+    """Limit what each named customer can win in total.
 
-    A customer's price depends on what is left of her own line: next to nothing while there is much, and all
-    when there is nothing. So whoever knows better than the forecaster uses up her own line, and the others
-    do not pay for it: in sound mode, or one-sided. In exact mode her line limits what she takes, but the
-    published price learns from her bets as if she had paid no more than that: only so does it stay balanced.
-    `f.stake(..., by="customer-7")` names her; `by=("agency-1", "customer-7")` also names
-    what else she belongs to, the widest first: her price is the largest that any of her levels asks.
+    A customer's line is the most she can win, net of her losses. As she uses it up, her price rises above the
+    published one, until she cannot win. In sound mode, and one-sided, her winnings do not raise other
+    customers' own prices. In exact mode the published price learns from her bets, but ignores her surcharge.
+
+    Name her with `by="ann"`, or with her groups, widest first: `by=("agency-1", "ann")`. She pays the highest
+    price among these names.
 
     Parameters
     ----------
     each
-        The line of every name, in the unit of the stakes; a quarter to half of the forecaster's capital is a
-        good choice. A short line is used up by luck.
+        The line of every name, in the unit of the stakes. A quarter to half of the forecaster's capital is a
+        good choice; a short line is used up by luck.
     of
-        Lines of their own for some names, such as an agency.
+        Lines for particular names, such as an agency.
     scale
-        The price is ½·exp(−left/scale): at least `max_stake`. By default a twenty-fifth of the line, or
-        `max_stake` if that is more.
+        Her price is ½·exp(−left/scale), where `left` is what her line leaves. At least `max_stake`. By default
+        a twenty-fifth of the line, or `max_stake` if that is more.
     keep_gains
-        True: what a customer loses widens her line, and in all she takes at most her line. False: her line is
-        never longer than at the start, and over every stretch of time she takes at most her line.
+        True: her losses lengthen her line, and in total she wins at most her line. False: her line is never
+        longer than at the start, and over every stretch of time she wins at most her line.
     spread
-        The least c of everybody with a name; not for one-sided books, where the price is in μ. Without any
-        spread, here or in the correction, luck uses up every line in the end. Lines that a capital brings
-        have 0.02, unless the correction has a spread of its own.
+        The least c for a customer with a name; not for one-sided books, where the price is in μ. Without any
+        spread, here or in the correction, luck uses up every line in the end. Lines that come with a capital
+        have 0.02, unless the correction has its own spread.
 
     Examples
     --------
@@ -88,35 +85,6 @@ class Lines:
         return self.of.get(name, self.each)
 
 
-class Account(NamedTuple):
-    """What a name has taken, net, on settled forecasts, and what her open bets can take at most.
-
-    `low` is what rounding has cut off from `total`; `open` counts the forecasts with bets of hers.
-    """
-
-    total: float = 0.0
-    low: float = 0.0
-    at_risk: float = 0.0
-    open: int = 0
-
-    @property
-    def taken(self) -> float:
-        """What she has taken; below 0 if she has lost."""
-        return self.total + self.low
-
-
-class Position(NamedTuple):
-    """The bets of a name on one open forecast: sums per line, as in `OpenForecast`, and what they can take.
-
-    `surcharge` is what they cost above the published price.
-    """
-
-    nets: tuple[float, ...]
-    grosses: tuple[float, ...]
-    surcharge: float
-    at_risk: float
-
-
 class Customer(NamedTuple):
     """What a name has `taken` net, and how much more she may (`InsuredForecaster.account`).
 
@@ -129,225 +97,179 @@ class Customer(NamedTuple):
     left: float
 
 
-NEW = Account()
-_new = tuple.__new__
+_NEW = Account()  # of a name that has not staked yet; it must not change
 
 
 class LineBook:
-    """The lines of a forecaster with these terms: prices, and every step as a pure function of the state.
+    """The lines of a book: the accounts of all names, and what each name is asked.
 
-    The state has an `Account` under ("line", name); and, where a forecast has more than one bet, a `Position`
-    under ("position", id, name). As in `Bookkeeping`, `get` reads the state, and what changes is written into
-    `patch`.
+    `journal` keeps what changes. A name's stakes on one open forecast are a `Position` of that forecast.
     """
 
-    def __init__(self, lines: Lines, terms: Terms) -> None:
-        self.exact = not (terms.sound or terms.one_sided)
-        if self.exact and terms.lines > 1:
+    def __init__(self, lines: Lines, terms: Terms, journal: Journal) -> None:
+        exact = not (terms.sound or terms.one_sided)
+        if exact and terms.lines > 1:
             raise ValueError("lines must be in sound mode with classes: mode='sound', or a capital")
         if lines.scale is not None and lines.scale < terms.max_stake:
             raise ValueError(
                 f"the scale of lines must be at least max_stake, {terms.max_stake:g}; got {lines.scale:g}"
             )
-        self.lines, self.one_sided, self.keep_gains = lines, terms.one_sided, lines.keep_gains
-        # At this price nobody can win. In exact mode μ stays where it is, however near to 0 or 1.
-        self.top = 1.0 if terms.one_sided or self.exact else 0.5
+        if lines.spread and terms.one_sided:
+            raise ValueError(f"spread of lines must be 0 in a one-sided book; got {lines.spread:g}")
+        self.lines, self.one_sided, self.sound = lines, terms.one_sided, terms.sound
+        self.journal = journal
+        self.accounts: dict[Name, Account] = {}
+        # At this price no customer can win. In exact mode μ stays where it is, however near to 0 or 1.
+        self.top = 1.0 if terms.one_sided or exact else 0.5
         # With this much left, a forecast cannot lose more than that at any price.
         self.room = terms.max_stake * terms.lines
         self.margin = 1e-12 * self.room  # rounding must not pass a line
         self.least_scale = terms.max_stake
-        if lines.spread and terms.one_sided:
-            raise ValueError(f"spread of lines must be 0 in a one-sided book; got {lines.spread:g}")
-        self.each, self.own_lines, self.spread = lines.each, lines.of, lines.spread
-        self.each_scale = self.scale_of(lines.each)
+        self.each, self.each_scale = lines.each, self.scale_of(lines.each)
+        self.of, self.spread, self.keep_gains = lines.of, lines.spread, lines.keep_gains
 
     def scale_of(self, line: float) -> float:
-        """The scale of the price on a line: with so much more left, it is e times as low."""
+        """The scale of the price on a line: with this much more left, it is e times as low."""
         return self.lines.scale or max(self.least_scale, line / _PART)
 
-    def price(self, get: Get, levels: tuple[Name, ...]) -> float:
-        """The least c (one-sided: ask) for a customer of these levels."""
-        price = 0.0
+    def price(self, levels: tuple[Name, ...]) -> float:
+        """The least c (one-sided: ask) for a customer of these levels: the highest that one of them asks."""
+        price = self.spread
         for name in levels:
-            asked = self.asked(name, get(("line", name)) or NEW)
+            asked = self._asked(name, self.accounts.get(name, _NEW))
             if asked > price:
                 price = asked
         return price
 
-    def asked(self, name: Name, account: Account) -> float:
-        """The least c (one-sided: ask) that one of her levels asks."""
-        total, low, at_risk, _ = account
+    def _asked(self, name: Name, account: Account) -> float:
         line, scale = self.each, self.each_scale
-        if self.own_lines and name in self.own_lines:
-            line = self.own_lines[name]
+        if name in self.of:
+            line = self.of[name]
             scale = self.scale_of(line)
-        left = line - total - low
-        if left - (at_risk + self.margin) < self.room:
-            price = line_price(left, at_risk, scale, self.room, self.margin, self.top)
-        else:
-            price = self.top * math.exp(-left / scale)  # the same, written out: what is left is above 0
-        return price if price > self.spread else self.spread
+        left = rules.left_of(line, account.total, account.low)
+        return rules.line_price(left, account.at_risk, scale, self.room, self.margin, self.top)
 
-    def own(self, open_: OpenForecast, price: float) -> list[tuple[float, float]]:
-        """μ and c of each line for a customer who is asked this price."""
-        if self.exact:
-            mu, c, *_ = open_.lines[0]
-            return [(mu, max(c, price))]
-        both = zip(open_.lines, open_.said, strict=True)
-        return [own_price(line[0], line[1], said, price, self.one_sided) for line, said in both]
+    def own(self, leg: Any, price: float) -> tuple[float, float]:
+        """μ and c of a leg for a customer who is asked this price."""
+        return rules.own_price(leg.mu, leg.c, leg.mu_hat, price, self.one_sided, self.sound)
 
-    def surcharges(self, open_: OpenForecast, amounts: tuple[float, ...], price: float) -> tuple[float, ...]:
-        """What these amounts cost above the published price, on each line; empty if nothing."""
-        mu, c, *_ = open_.lines[0]
-        if price <= (mu if self.one_sided else c) and len(amounts) == 1:
+    def surcharges(self, legs: Sequence[Any], amounts: tuple[float, ...], price: float) -> tuple[float, ...]:
+        """What these amounts cost in addition to the published price, on each leg; empty if nothing."""
+        if len(legs) == 1 and price <= (legs[0].mu if self.one_sided else legs[0].c):
             return ()
-        own = self.own(open_, price)
-        extra = tuple(
-            surcharge(b, line[0], line[1], own_mu, own_c)
-            for b, (own_mu, own_c), line in zip(amounts, own, open_.lines, strict=True)
+        costs = tuple(
+            [
+                rules.surcharge(b, leg.mu, leg.c, *self.own(leg, price))
+                for b, leg in zip(amounts, legs, strict=True)
+            ]
         )
-        return extra if any(extra) else ()
+        return costs if any(costs) else ()
 
-    def take(self, get: Get, patch: Patch, open_: OpenForecast, stake: Stake) -> None:
-        """Count a stake in the lines of its levels; StakeRefused if one of them does not leave so much.
+    def enter(self, entry: Open, stake: Stake, *, checked: bool = True) -> None:
+        """Count a stake in the lines of its levels; StakeRefused if a line does not leave that much.
 
-        The only bet on a forecast is the position of all its levels, so none is written down for it. With
-        the second bet they are.
+        The stake is in the legs of the forecast already, but not among its stakes. A stake of a saved book,
+        which was taken before, is not `checked` again.
         """
-        amounts, _, levels, surcharges = stake
-        if not open_.bets:
-            worst = _worst(open_, stake)
-            for name in levels:
-                self.take_first(patch, name, get(("line", name)) or NEW, amounts, worst)
-            return
-        if open_.bets == 1:
-            _write_positions(patch, open_)
-            get = drafting(get, patch)
-        for name in levels:
-            account = get(("line", name)) or NEW
-            self._enter(get, patch, open_, amounts, surcharges, name, account)
-
-    def take_first(
-        self, patch: Patch, name: Name, account: Account, amounts: tuple[float, ...], worst: float
-    ) -> None:
-        """Count the first bet on a forecast, which can take `worst`, in the line of one of its levels."""
-        total, low, at_risk, count = account
-        after, line = at_risk + worst, self.each
-        if self.own_lines:
-            line = self.own_lines.get(name, line)
-        if worst > 0.0 and total + low + after > line:
-            raise _too_much(name, amounts, line - total - low - at_risk, 0.0, worst)
-        patch["line", name] = _new(Account, (total, low, after, count + 1))
-
-    def restore(self, state: dict[Key, Any], open_: OpenForecast, stakes: Sequence[Stake]) -> None:
-        """Count all the bets on an open forecast, which were taken before."""
-        for name in stakes[0].levels if len(stakes) == 1 else ():
-            total, low, at_risk, count = state.get(("line", name)) or NEW
-            state["line", name] = Account(total, low, at_risk + _worst(open_, stakes[0]), count + 1)
-        for amounts, _, levels, surcharges in stakes if len(stakes) > 1 else ():
-            for name in levels:
-                account = state.get(("line", name)) or NEW
-                self._enter(state.get, state, open_, amounts, surcharges, name, account, checked=False)
-
-    def _enter(
-        self,
-        get: Get,
-        patch: Patch,
-        open_: OpenForecast,
-        amounts: tuple[float, ...],
-        surcharges: tuple[float, ...],
-        name: Name,
-        account: Account,
-        *,
-        checked: bool = True,
-    ) -> None:
-        """Count a bet that is not the only one on its forecast in the line of one of its levels."""
-        place = ("position", open_.forecast.id, name)
-        (total, low, at_risk, count), held = account, get(place)
-        if held is None:
-            now, nets, grosses, dearer, count = 0.0, amounts, sizes(amounts), 0.0, count + 1
-        else:
-            nets, grosses, dearer, now = held
-            nets, grosses = add(nets, amounts), add_sizes(grosses, amounts)
-        if surcharges:
-            dearer += sum(surcharges)
-        then = worst_loss(open_.lines, nets, grosses, dearer)
-        after, line = at_risk + (then - now), self.own_lines.get(name, self.each)
-        if checked and then > now and total + low + after > line:
-            raise _too_much(name, amounts, line - total - low - at_risk, now, then)
-        patch["line", name] = _new(Account, (total, low, after, count))
-        patch[place] = _new(Position, (nets, grosses, dearer, then))
-
-    def leave(
-        self,
-        get: Get,
-        patch: Patch,
-        open_: OpenForecast,
-        stakes: Sequence[Stake],
-        payments: Sequence[float],
-    ) -> None:
-        """Close the positions on a forecast; without payments it was voided."""
-        if len(stakes) == 1:
-            for name in stakes[0].levels:
-                risk = open_.at_risk if open_.bets else _worst(open_, stakes[0])
-                self._close(patch, name, get(("line", name)), risk, payments[0] if payments else 0.0, 0.0)
-            return
-        paid: dict[Name, list[float]] = {}
-        for place, stake in enumerate(stakes):
+        if not entry.stakes:  # the only stake on a forecast is the position of all its levels
             for name in stake.levels:
-                paid.setdefault(name, []).append(payments[place] if payments else 0.0)
-        for name, amounts in paid.items():
-            key = ("position", open_.forecast.id, name)
-            self._close(patch, name, get(("line", name)), get(key).at_risk, *exact_sum(amounts))
-            patch[key] = None
+                if checked:
+                    self._check(name, stake, 0.0, entry.at_risk)
+                self._hold(name, entry.at_risk, new=True)
+            return
+        if entry.positions is None:
+            self._begin_positions(entry)
+        for name in stake.levels:
+            position = self._position(entry, name)
+            self.journal.keep(position)
+            self._add(position, stake)
+            now, then = position.at_risk, worst_loss(position.legs)
+            if checked:
+                self._check(name, stake, now, then)
+            self._hold(name, then - now, new=not position.stakes)
+            position.at_risk = then
+            position.stakes += 1
 
-    def _close(
-        self, patch: Patch, name: Name, account: Account, risk: float, amount: float, rest: float
-    ) -> None:
+    def _begin_positions(self, entry: Open) -> None:
+        """Write down the positions of the only stake so far, now that there is a second one."""
+        entry.positions = {}
+        first = entry.stakes[0]
+        for name in first.levels:
+            position = self._position(entry, name)
+            self._add(position, first)
+            position.at_risk, position.stakes = worst_loss(position.legs), 1
+
+    def _position(self, entry: Open, name: Name) -> Position:
+        positions: Any = entry.positions
+        position = positions.get(name)
+        if position is None:
+            self.journal.keep_item(positions, name)
+            position = positions[name] = Position([leg.unstaked() for leg in entry.legs])
+        made: Position = position
+        return made
+
+    def _add(self, position: Position, stake: Stake) -> None:
+        for k, leg in enumerate(position.legs):
+            self.journal.keep(leg)
+            leg.add(stake.amounts[k], stake.surcharges[k] if stake.surcharges else 0.0)
+
+    def account(self, name: Name) -> Account:
+        """The account of a name, which is about to change."""
+        account = self.accounts.get(name)
+        if account is None:
+            self.journal.keep_item(self.accounts, name)
+            account = self.accounts[name] = Account()
+        self.journal.keep(account)
+        return account
+
+    def _check(self, name: Name, stake: Stake, now: float, then: float) -> None:
+        """Refuse a stake with which a name could take `then` instead of `now`, if her line leaves less."""
+        account = self.accounts.get(name, _NEW)
+        left = rules.left_of(self.lines.line_of(name), account.taken, account.at_risk - now)
+        if rules.too_much(now, then, left):
+            message = f"with this stake {name!r} could take {then - now:g} more; its line leaves"
+            limit = part_of(stake.amounts, now, then, left)
+            raise StakeRefused(f"{message} {max(0.0, left - now):g}", limit)
+
+    def _hold(self, name: Name, more: float, *, new: bool) -> None:
+        """Count that a name's open bets can take more; `new` if she had none on this forecast."""
+        account = self.account(name)
+        account.at_risk += more
+        account.open += new
+
+    def leave(self, entry: Open, payments: Sequence[float] | None) -> None:
+        """Close the positions on a forecast; without payments it was voided."""
+        paid: dict[Name, list[float]] = {}
+        for place, stake in enumerate(entry.stakes):
+            for name in stake.levels:
+                paid.setdefault(name, []).append(0.0 if payments is None else payments[place])
+        for name, amounts in paid.items():
+            risk = entry.at_risk if entry.positions is None else entry.positions[name].at_risk
+            self._release(self.account(name), risk, *exact_sum(amounts))
+
+    def _release(self, account: Account, risk: float, amount: float, rest: float) -> None:
         """Close a position of a name, which could take `risk` and was paid so much (and the `rest`)."""
-        total, low, at_risk, count = account
-        total, low = add_exactly(*add_exactly(total, low, amount), rest)
+        total, low = rules.add_exactly(*rules.add_exactly(account.total, account.low, amount), rest)
         if total < 0.0 and not self.keep_gains:
             total = low = 0.0
-        at_risk = max(0.0, at_risk - risk) if count > 1 else 0.0  # no rounding may be left over
-        patch["line", name] = _new(Account, (total, low, at_risk, count - 1))
+        account.total, account.low = total, low
+        account.open -= 1
+        account.at_risk = rules.released(account.at_risk, risk, account.open)
 
-    def customer(self, get: Get, name: Name) -> Customer:
+    def customer(self, name: Name) -> Customer:
         """What a name has taken and how much more it may."""
-        account: Account = get(("line", name)) or NEW
-        line = self.lines.line_of(name)
-        return Customer(account.taken, account.at_risk, line, line - account.taken - account.at_risk)
-
-
-def _worst(open_: OpenForecast, stake: Stake) -> float:
-    """The most that one bet can take."""
-    return worst_loss(open_.lines, stake.amounts, sizes(stake.amounts), sum(stake.surcharges))
-
-
-def _write_positions(patch: Patch, open_: OpenForecast) -> None:
-    """Write down the positions of the only bet on a forecast, now that there is a second one."""
-    stake = open_.stakes[0]
-    if stake.levels:
-        fields = (stake.amounts, sizes(stake.amounts), 0.0 + sum(stake.surcharges), _worst(open_, stake))
-        made = _new(Position, fields)
-        for name in stake.levels:
-            patch["position", open_.forecast.id, name] = made
-
-
-def _too_much(name: Name, amounts: tuple[float, ...], left: float, now: float, then: float) -> StakeRefused:
-    """The refusal of a bet with which a position could take `then` instead of `now`."""
-    left = max(0.0, left)
-    message = f"with this stake {name!r} could take {then - now:g} more; its line leaves {left:g}"
-    return StakeRefused(message, part_of(amounts, now, then, now + left))
+        account, line = self.accounts.get(name, _NEW), self.lines.line_of(name)
+        taken, at_risk = account.taken, account.at_risk
+        return Customer(taken, at_risk, line, rules.left_of(line, taken, at_risk))
 
 
 def check_price(
-    open_: OpenForecast, amounts: tuple[float, ...], own: float, most: Any, one_sided: bool
+    legs: Sequence[Any], amounts: tuple[float, ...], own: float, most: Any, one_sided: bool
 ) -> None:
-    """Refuse a stake that costs more than she would pay, on any class that she stakes on."""
+    """Refuse a stake that costs more than the customer would pay, on any class that she stakes on."""
     limit = arguments.scalar("price", most)
-    published = [line.mu if one_sided else line.c for line in open_.lines]
-    published *= len(amounts) // len(published)  # classes at one price are one line
+    published = [leg.mu if one_sided else leg.c for leg in legs]
+    published *= len(amounts) // len(published)  # classes at one price are one leg
     asked = max((max(own, p) for p, b in zip(published, amounts, strict=True) if b), default=limit)
     if asked > limit:
         raise PriceRefused(f"the price is {asked:g} now, above price={limit:g}", asked)

@@ -1,4 +1,4 @@
-"""Many forecasts at once: the same numbers as one by one, all or nothing, in one step."""
+"""Many forecasts in one call: the same numbers as one by one, all or nothing, and much faster."""
 
 from __future__ import annotations
 
@@ -10,33 +10,21 @@ from typing import Any, overload
 
 import numpy as np
 
-from makewhole import arguments, frames
+from makewhole import arguments, frames, rules
 from makewhole.arguments import Floats
 from makewhole.corrections import Proposal
-from makewhole.corrections._kernels import Rules
 from makewhole.corrections.names import Name, read_name
-from makewhole.decisions import Forecast, binary_forecast
+from makewhole.decisions import Forecast
 from makewhole.forecasters import BaseForecaster, Rows, Said, ask_many, given_many, valid
-from makewhole.insured.book import Exposure, Id, Line, OpenForecast
-from makewhole.insured.bookkeeping import Bookkeeping
-from makewhole.insured.changes import (
-    EXPOSURE,
-    MEMORY,
-    STANDING,
-    TOTALS,
-    Get,
-    Key,
-    Patch,
-    drafting,
-)
+from makewhole.insured.book import Book
 from makewhole.insured.evidence import bet_many
+from makewhole.insured.records import Exposure, Id, Leg, Open
 from makewhole.insured.refusals import ForecastOpen
-from makewhole.insured.totals import Standing, Totals
 
 
 @contextlib.contextmanager
 def collector_paused() -> Iterator[None]:
-    """Pause the garbage collector: a batch makes many small tuples, which it would walk over and over."""
+    """Pause the garbage collector: a batch makes many small objects, which it would walk again and again."""
     running = gc.isenabled()
     try:
         gc.disable()
@@ -49,7 +37,7 @@ def collector_paused() -> Iterator[None]:
 class Forecasts(Sequence[Forecast]):
     """Forecasts that were published together: a sequence of `Forecast`, with columns `ids`, `mu` and `c`."""
 
-    def __init__(self, ids: list[Id], mu: Any, c: Any, entry: Callable[[Id], OpenForecast]) -> None:
+    def __init__(self, ids: list[Id], mu: Any, c: Any, entry: Callable[[Id], Open]) -> None:
         self.ids, self.mu, self.c, self._entry = ids, mu, c, entry
 
     @overload
@@ -73,9 +61,9 @@ class Forecasts(Sequence[Forecast]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Forecasts that were published together, with the same λ, and on which nobody has staked yet.
+    """Forecasts that were published together, with the same λ, and that have no stakes yet.
 
-    It stands in the book in place of each of them, which is made an `OpenForecast` when it is needed.
+    It stands in the book for each of them; one is made an `Open` when it is needed.
     """
 
     places: dict[Id, int]
@@ -90,20 +78,15 @@ class Batch:
     first: int  # the serial number of the first
     one_sided: bool
 
-    def entry(self, id_: Id) -> OpenForecast:
+    def entry(self, id_: Id) -> Open:
         """One of them."""
         k = self.places[id_]
-        line = Line(self.mus[k], self.cs[k], self.origins[k], self.proposal, self.widths[k])
-        forecast = binary_forecast(line.mu, line.c, id_, self.one_sided)
-        room, zero = None if self.rooms is None else (self.rooms[k],), (0.0,)
-        said = (self.mu_hats[k],)
-        return OpenForecast(forecast, self.first + k, self.xs[k], said, (line,), (), zero, zero, 0, room)
-
-
-def opened(id_: Id, entry: Any) -> OpenForecast:
-    """An open forecast, whether it stands in the book by itself or in a batch."""
-    alone: OpenForecast = entry.entry(id_) if type(entry) is Batch else entry
-    return alone
+        said = (self.mu_hats[k], self.widths[k])
+        leg = Leg(self.mus[k], self.cs[k], self.origins[k], self.proposal, *said)
+        entry = Open(id_, self.first + k, self.xs[k], [leg], (), self.one_sided)
+        if self.rooms is not None:
+            entry.room = (self.rooms[k],)
+        return entry
 
 
 def one_each(name: str, given: Any, count: int) -> list[Any]:
@@ -119,11 +102,15 @@ def one_each(name: str, given: Any, count: int) -> list[Any]:
 # --- forecast ---------------------------------------------------------------------------------------------
 
 
-def ask_rows(
-    base: BaseForecaster | None, books: Bookkeeping, xs: Any, mu: Any, c_hat: Any
-) -> tuple[Rows, Any]:
-    """The rows, and what the base says of each: two arrays where the book is plain, else one `Said` each."""
-    classes, c_range = books.classes, books.terms.c_range
+def is_plain(book: Book) -> bool:
+    """Whether all forecasts of a batch have the same λ and no limit: binary, no groups, no capital."""
+    several = book.classes is not None or book.grouped or book.composed
+    return not (several or book.capped or book.capital is not None or book.lines is not None)
+
+
+def ask_rows(base: BaseForecaster | None, book: Book, xs: Any, mu: Any, c_hat: Any) -> tuple[Rows, Any]:
+    """The rows, and what the base says of each: two arrays if the book is plain, otherwise one `Said` each."""
+    classes, c_range = book.classes, book.terms.c_range
     if base is None:
         if mu is None:
             raise TypeError("there is no base: give the probabilities, forecast_many(mu=...)")
@@ -136,32 +123,29 @@ def ask_rows(
     else:
         rows = Rows(xs)
         said = ask_many(base, rows, classes, c_range)
-    if books.plain:
+    if is_plain(book):
         return rows, said
     return rows, [valid(m, w, classes) for m, w in zip(*said, strict=True)]
 
 
 def open_many(
-    books: Bookkeeping,
-    get: Get,
-    patch: Patch,
+    book: Book,
     xs: Rows,
     said: list[Said] | tuple[Floats, Floats],
     groups: list[tuple[Name, ...]] | None,
     ids: Sequence[Id] | None,
 ) -> Forecasts:
-    """Publish forecasts for many rows; `said` is what `ask_rows` gave."""
-    chosen, keys = _new_ids(get, patch, len(xs), ids)
+    """Publish forecasts for many rows; `said` is what `ask_rows` returned."""
+    chosen = _new_ids(book, len(xs), ids)
     if isinstance(said, tuple):
-        memory = get(MEMORY)
-        proposal, after = books.one.proposed(memory)
+        memory = book.memories[0, None]
+        proposal, after = book.corrections[0].proposed(memory)
         if after is memory and chosen:  # so every forecast is made with the same λ
-            return _open_together(books, drafting(get, patch), patch, xs, said, (chosen, keys), proposal)
+            return _open_together(book, xs, said, chosen, proposal)
         said = [valid(mu, width, None) for mu, width in zip(*map(_listed, said), strict=True)]
-    read, entries = drafting(get, patch), {}
+    entries = {}
     for k, id_ in enumerate(chosen):
-        named = () if groups is None else groups[k]
-        entries[id_] = books.open(read, patch, xs[k], said[k], named, id_)
+        entries[id_] = book.open(xs[k], said[k], () if groups is None else groups[k], id_)
     made = [entry.forecast for entry in entries.values()]
     mu, c = np.array([one.mu for one in made]), np.array([one.c for one in made])
     return Forecasts(chosen, mu, c, entries.__getitem__)
@@ -172,18 +156,18 @@ def _listed(array: Floats) -> list[float]:
     return listed
 
 
-def _new_ids(get: Get, patch: Patch, count: int, ids: Sequence[Id] | None) -> tuple[list[Id], list[Key]]:
-    """Ids of their own for so many forecasts, those given or the next numbers; and their keys."""
+def _new_ids(book: Book, count: int, ids: Sequence[Id] | None) -> list[Id]:
+    """An id for each of these forecasts: those given, or the next numbers."""
+    opens = book.opens
     if ids is None:
-        number: int = get(STANDING).next
+        number = book.next_id
         chosen: list[Id] = list(range(number, number + count))
-        keys: list[Key] = [("open", id_) for id_ in chosen]
-        while any(map(get, keys)):  # somebody's own id is among them: go on after the last such
-            number += 1 + max(k for k, key in enumerate(keys) if get(key) is not None)
+        while any(map(opens.__contains__, chosen)):  # a caller's own id: go on after the last such
+            number += 1 + max(k for k, id_ in enumerate(chosen) if id_ in opens)
             chosen = list(range(number, number + count))
-            keys = [("open", id_) for id_ in chosen]
-        patch[STANDING] = get(STANDING)._replace(next=number + count)
-        return chosen, keys
+        book.journal.keep(book)
+        book.next_id = number + count
+        return chosen
     if len(ids) != count:
         raise ValueError(f"ids must be one per forecast, {count}; got {len(ids)}")
     chosen = [read_name("ids", id_) for id_ in ids]
@@ -192,70 +176,47 @@ def _new_ids(get: Get, patch: Patch, count: int, ids: Sequence[Id] | None) -> tu
         twice = next(id_ for id_ in chosen if id_ in seen or seen.add(id_))  # type: ignore[func-returns-value]  # add returns None
         raise ValueError(f"ids must be different; got {twice!r} twice")
     for id_ in chosen:
-        if get(("open", id_)) is not None:
+        if id_ in opens:
             raise ForecastOpen(f"a forecast with the id {id_!r} is open: settle or void it first")
-    return chosen, [("open", id_) for id_ in chosen]
+    return chosen
 
 
 def _open_together(
-    books: Bookkeeping,
-    get: Get,
-    patch: Patch,
-    xs: Rows,
-    said: tuple[Floats, Floats],
-    named: tuple[list[Id], list[Key]],
-    proposal: Proposal,
+    book: Book, xs: Rows, said: tuple[Floats, Floats], ids: list[Id], proposal: Proposal
 ) -> Forecasts:
-    """Publish forecasts of one binary line each, all with the same λ; `named` are their ids and keys."""
-    ids, keys = named
-    mu, c, origin = publish_many(*said, proposal.lam, books.publishing)
-    first, size = books.serial + 1, len(ids)
-    books.serial += size
-    count, at_risk, following, _ = get(STANDING)
+    """Publish binary forecasts, all with the same λ."""
+    journal, scope, size = book.journal, book.everyone, len(ids)
+    lam, how, one_sided, cap = proposal.lam, book.publishing, book.one_sided, book.max_stake
+    mu_hats, widths = map(_listed, said)
+    both = zip(mu_hats, widths, strict=True)
+    columns = [list(column) for column in zip(*[rules.publish(m, w, lam, how, 0.0) for m, w in both])]
+    mus, cs, origins = columns
+    journal.keep(book)
+    journal.keep(scope)
     rooms = None
-    if books.counts_room:
-        sizes = rooms_of(mu, c, books.one_sided, books.max_stake)
-        patch[EXPOSURE] = _entered(get(EXPOSURE), sizes, count)
-        rooms = sizes.tolist()
-    mu_hats, widths, mus, cs, origins = [array.tolist() for array in (*said, mu, c, origin)]
+    if book.counts_room:
+        rooms = [rules.room(mu, c, one_sided, cap) for mu, c in zip(mus, cs, strict=True)]
+        journal.keep(scope.exposure)
+        _enter_many(scope.exposure, rooms, scope.open)
     places = dict(zip(ids, range(size), strict=True))
-    facts = (proposal, first, books.one_sided)
+    facts = (proposal, book.serial + 1, book.one_sided)
     batch = Batch(places, xs, mu_hats, widths, mus, cs, origins, rooms, *facts)
-    patch.update(dict.fromkeys(keys, batch))
-    patch[STANDING] = Standing(count + size, at_risk, following, first + size - 1)
-    return Forecasts(ids, mu, c, batch.entry)
+    book.serial += size
+    scope.open += size
+    for id_ in ids:
+        journal.keep_item(book.opens, id_)
+    book.opens.update(dict.fromkeys(ids, batch))
+    return Forecasts(ids, np.array(mus), np.array(cs), batch.entry)
 
 
-def publish_many(mu_hat: Floats, c_hat: Floats, lam: float, rules: Rules) -> tuple[Floats, Floats, Floats]:
-    """`publish` of a whole column, with the same bits."""
-    wanted = c_hat + lam
-    if rules.one_sided:
-        ask = np.minimum(np.maximum(mu_hat + wanted, 0.0), 1.0)
-        return ask, np.zeros(len(ask)), np.full(len(ask), -lam)
-    if not rules.sound:
-        return mu_hat, wanted, c_hat
-    c = np.minimum(np.maximum(wanted, 0.0), 0.5)
-    mu = np.minimum(np.maximum(mu_hat, c), 1.0 - c)
-    kept = (c == wanted) | ((c > wanted) & (not rules.integrates))
-    return mu, c, np.where(kept, c_hat, c - lam)
-
-
-def rooms_of(mu: Floats, c: Floats, one_sided: bool, max_stake: float) -> Floats:
-    """`room_of` of a whole column, with the same bits."""
-    most = 1.0 - mu if one_sided else np.maximum(np.maximum(1.0 - mu - c, mu - c), 0.0)
-    return most * max_stake
-
-
-def _entered(exposure: Exposure, rooms: Floats, count: int) -> Exposure:
-    """The exposure with one forecast after the other, as `Exposure.entered` adds them up."""
+def _enter_many(exposure: Exposure, rooms: list[float], count: int) -> None:
+    """Add one forecast after the other, as `Exposure.enter` does."""
     sums = np.cumsum(np.concatenate([exposure.potential, rooms]))[1:]
-    last = float(sums[-1])
+    exposure.potential = (float(sums[-1]),)
     several = sums[1 if count == 0 else 0 :]
-    if not len(several):
-        return exposure._replace(potential=(last,))
-    late = (max(exposure.late_potential[0], float(several.max())),)
-    late_open = max(exposure.late_open, count + len(rooms))
-    return exposure._replace(potential=(last,), late_potential=late, late_open=late_open)
+    if len(several):
+        exposure.late_potential = (max(exposure.late_potential[0], float(several.max())),)
+        exposure.late_open = max(exposure.late_open, count + len(rooms))
 
 
 # --- settle -----------------------------------------------------------------------------------------------
@@ -282,34 +243,33 @@ def check_outcomes(outcomes: Collection[Any], *, graded: bool) -> None:
             arguments.outcome(outcome, None, graded=graded)
 
 
-def _published(keys: list[Key], batches: list[Batch]) -> tuple[list[float], list[float]]:
-    """The μ and c of these forecasts; without a search where they are one batch in its own order."""
+def _published(ids: list[Id], batches: list[Batch]) -> tuple[list[float], list[float]]:
+    """The μ and c of these forecasts; without a search if they are one batch in its own order."""
     first = batches[0]
-    if len(first.places) == len(keys) and [key[1] for key in keys] == list(first.places):
+    if len(first.places) == len(ids) and ids == list(first.places):
         return first.mus, first.cs
-    places = [b.places[id_] for (_, id_), b in zip(keys, batches, strict=True)]
-    found = list(zip(batches, places, strict=True))
-    return [b.mus[k] for b, k in found], [b.cs[k] for b, k in found]
+    both = [(batch, batch.places[id_]) for id_, batch in zip(ids, batches, strict=True)]
+    return [batch.mus[k] for batch, k in both], [batch.cs[k] for batch, k in both]
 
 
-def close_unstaked(
-    books: Bookkeeping, get: Get, patch: Patch, keys: list[Key], batches: list[Batch], outcomes: Iterable[Any]
-) -> None:
-    """Settle forecasts of batches that nobody has staked on: nothing is paid, and nothing learned."""
-    totals: Totals = get(TOTALS)
-    standing: Standing = get(STANDING)
-    left = standing.open - len(keys)
-    if books.counts_room:
-        exposure = get(EXPOSURE)
+def close_unstaked(book: Book, ids: list[Id], batches: list[Batch], outcomes: Iterable[Any]) -> None:
+    """Settle forecasts of batches, which have no stakes: nothing is paid, and nothing learned."""
+    journal, scope = book.journal, book.everyone
+    totals, exposure = scope.totals, scope.exposure
+    for record in (book, scope, totals, exposure):
+        journal.keep(record)
+    scope.open -= len(ids)
+    if book.counts_room:
         potential = exposure.potential[0]
-        for (_, id_), batch in zip(keys, batches, strict=True):
+        for id_, batch in zip(ids, batches, strict=True):
             potential -= batch.rooms[batch.places[id_]] if batch.rooms is not None else 0.0
-        patch[EXPOSURE] = exposure._replace(potential=(potential if left else 0.0,))
-    patch.update(dict.fromkeys(keys))
-    money, (mus, cs) = None, _published(keys, batches)
-    if totals.money is not None and not books.one_sided:
+        exposure.potential = (potential if scope.open else 0.0,)
+    money, (mus, cs) = None, _published(ids, batches)
+    if totals.money is not None and not book.one_sided:
         money = bet_many(totals.money, mus, cs, list(outcomes))
-    patch[TOTALS] = totals.settled_unstaked(cs, money)
-    books.serial += 1
-    at_risk = standing.at_risk if left else 0.0
-    patch[STANDING] = Standing(left, at_risk, standing.next, books.serial)
+    totals.settle_unstaked(cs, money)
+    book.serial += 1
+    scope.at_risk = scope.at_risk if scope.open else 0.0
+    for id_ in ids:
+        journal.keep_item(book.opens, id_)
+        del book.opens[id_]

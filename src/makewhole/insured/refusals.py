@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -23,6 +23,19 @@ class StakeRefused(Refusal):
 
 class PriceRefused(StakeRefused):
     """The price is above the most that the customer would pay; `limit` is the price now."""
+
+
+class CapitalNeeded(Refusal):
+    """The capital would be less than what is needed; `limit` is the least."""
+
+    def __init__(self, message: str, limit: float) -> None:
+        super().__init__(message)
+        self.limit = limit
+
+
+def part_of(amounts: Sequence[float], now: float, then: float, most: float) -> float:
+    """How much of a stake would still be taken: what it can lose grows no faster than in proportion."""
+    return max(0.0, (most - now) / (then - now)) * sum(map(abs, amounts))
 
 
 def find_limit(refused: StakeRefused, place: Callable[[float], Any]) -> None:
@@ -51,10 +64,6 @@ class ForecastOpen(Refusal):
 
 class UnknownForecast(Refusal):
     """No open forecast has this id: it was never made here, or was settled or voided before."""
-
-
-class ChangeRefused(Refusal):
-    """The forecaster has changed since this change was planned: plan it again."""
 
 
 class ConservationError(RuntimeError):

@@ -1,9 +1,9 @@
-"""A forecaster's state as plain data, and back. Every number is checked: a file may come from anywhere."""
+"""A forecaster's book as plain data, and back. Every number is checked: a file may come from anywhere."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,27 +13,24 @@ from makewhole.corrections import BookCorrection, Proposal, Terms, for_book
 from makewhole.corrections.features import Features
 from makewhole.corrections.names import Name, read_name, read_names
 from makewhole.forecasters import SparseRow
-from makewhole.insured.book import (
-    BLOCK,
+from makewhole.insured.book import Book
+from makewhole.insured.certificates import GroupBounds, base_bound, late_bound
+from makewhole.insured.lines import MOST_LEVELS, LineBook
+from makewhole.insured.records import (
+    AnyLeg,
     Exposure,
     Id,
-    Line,
-    OpenForecast,
+    Leg,
+    Open,
+    Scope,
+    SharedLeg,
     Stake,
-    no_exposure,
-    published,
+    add,
+    worst_loss,
 )
-from makewhole.insured.bookkeeping import Bookkeeping
-from makewhole.insured.certificates import GroupBounds, base_bound, late_bound
-from makewhole.insured.changes import CONCEDED, DAY, GROUPS, STANDING, TOTALS, Key
-from makewhole.insured.lines import MOST_LEVELS, Account, LineBook
-from makewhole.insured.many import opened
-from makewhole.insured.thaw import Conceded, Day
-from makewhole.insured.totals import Standing, Totals, read_totals
+from makewhole.insured.totals import read_totals
 
-KIND, VERSION, VERSIONS = "makewhole.insured", 5, (2, 3, 4, 5)
-
-Blocks = list[tuple[Stake, ...]]
+KIND, VERSION = "makewhole.insured", 6
 
 # No c, λ or target is as large, whatever correction has made it.
 _FAR = 1e12
@@ -45,78 +42,96 @@ _ROWS = {"SparseRow": SparseRow}
 # --- to plain data ----------------------------------------------------------------------------------------
 
 
-def rule_state(rule: BookCorrection) -> dict[str, Any]:
+def plain_correction(correction: BookCorrection) -> dict[str, Any]:
     """A correction by the name of its class, and its settings."""
-    made: Any = rule.rebuilt(rule.memories(), {})
+    made: Any = correction.rebuilt(correction.memories(), {})
     return {"type": corrections.name_of(made), "state": made.state()}
 
 
-def items_of(state: Mapping[Key, Any], rules: list[BookCorrection], keep_x: bool) -> list[list[Any]]:
-    """Every item as [key, value]; the features only where there is a base that will learn from them.
+def plain_book(book: Book, *, keep_x: bool) -> dict[str, Any]:
+    """All records of a book; features only if there is a base that will learn from them.
 
-    Positions are left out: they are added up from the stakes when a book is read.
+    The stakes of each name on an open forecast are left out: they are added up when a book is read.
     """
-    return [
-        [list(key), None if value is None else _plain(key, value, rules, keep_x)]
-        for key, value in state.items()
-        if key[0] != "position"
-    ]
+    accounts = {} if book.lines is None else book.lines.accounts
+    return {
+        "serial": book.serial,
+        "next_id": book.next_id,
+        "everyone": _plain_scope(book.everyone),
+        "groups": [[name, _plain_scope(scope)] for name, scope in book.groups.items()],
+        "memories": [
+            [k, part, book.corrections[k].part_state(part, memory)]
+            for (k, part), memory in book.memories.items()
+        ],
+        "inner_memories": [
+            [k, part, _inner(book, k).part_state(None, memory)]
+            for (k, part), memory in book.inner_memories.items()
+        ],
+        "open": [_plain_open(entry, keep_x) for entry in book.entries()],
+        "accounts": [
+            [name, {"total": one.total, "low": one.low, "at_risk": one.at_risk}]
+            for name, one in accounts.items()
+        ],
+        "thaw": _fields(book.thawing),
+        "bounds": book.bounds._asdict(),
+    }
 
 
-def _plain(key: Key, value: Any, rules: list[BookCorrection], keep_x: bool) -> Any:
-    kind = key[0]
-    if kind == "memory":
-        return rules[key[1]].part_state(key[2], value)
-    if kind == "over":
-        over: Any = rules[key[1]].over
-        return over.part_state(None, value)
-    if kind == "open":
-        return _plain_open(opened(key[1], value), keep_x)
-    if kind == "stakes":
-        return list(map(_plain_stake, value))
-    fields = {name: list(v) if isinstance(v, tuple) else v for name, v in value._asdict().items()}
-    fields.pop("revision", None)  # it means something to this forecaster only
-    return fields
+def _inner(book: Book, k: int) -> BookCorrection:
+    inner = book.corrections[k].over
+    if inner is None:
+        raise ValueError(f"correction {k} is over no other")
+    return inner
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    """The changing fields of a record, by name."""
+    values = zip(record.changing, record.values(record), strict=True)
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values}
+
+
+def _plain_scope(scope: Scope) -> dict[str, Any]:
+    parts = {"totals": _fields(scope.totals), "exposure": _fields(scope.exposure)}
+    return {"at_risk": scope.at_risk} | parts
+
+
+def _plain_open(entry: Open, keep_x: bool) -> dict[str, Any]:
+    for leg in entry.legs:
+        if type(leg.proposal) is not Proposal:
+            raise TypeError(
+                f"proposals must be makewhole.corrections.Proposal to be saved while open; got {leg.proposal!r}"
+            )
+    return {
+        "id": entry.id,
+        "number": entry.number,
+        "x": saving.encode(f"x of open forecast {entry.id}", entry.x, _ROWS) if keep_x else None,
+        "legs": list(map(_plain_leg, entry.legs)),
+        "groups": list(entry.groups),
+        "features": list(entry.groups.values) if isinstance(entry.groups, Features) else None,
+        "stakes": list(map(_plain_stake, entry.stakes)),
+    }
+
+
+def _plain_leg(leg: AnyLeg) -> dict[str, Any]:
+    if isinstance(leg, SharedLeg):
+        said: dict[str, Any] = {"mus": list(leg.mus), "c_hat": leg.c_hat}
+    else:
+        said = {"mu": leg.mu, "mu_hat": leg.mu_hat, "c_hat": leg.c_hat}
+    proposals = {"proposal": list(leg.proposal), "inner": leg.inner and list(leg.inner)}
+    return said | {"c": leg.c, "origin": leg.origin} | proposals
 
 
 def _plain_stake(stake: Stake) -> dict[str, Any]:
-    return {
-        "amounts": list(stake.amounts),
-        "by": stake.by,
-        "levels": list(stake.levels),
-        "surcharges": list(stake.surcharges),
-    }
-
-
-def _plain_open(entry: OpenForecast, keep_x: bool) -> dict[str, Any]:
-    id_, lines = entry.forecast.id, entry.lines
-    if len(lines) < len(entry.said):  # classes at one price: files have a line for each of them
-        lines = tuple(lines[0]._replace(mu=mu) for mu in entry.said)
-    for line in lines:
-        if type(line.proposal) is not Proposal:
-            raise TypeError(
-                f"proposals must be makewhole.Proposal to be saved while open; got {line.proposal!r}"
-            )
-    return {
-        "number": entry.number,
-        "x": saving.encode(f"x of open forecast {id_}", entry.x, _ROWS) if keep_x else None,
-        "said": list(entry.said),
-        "lines": [
-            line._asdict() | {"proposal": list(line.proposal), "inner": line.inner and list(line.inner)}
-            for line in lines
-        ],
-        "groups": list(entry.groups),
-        "features": list(entry.groups.values) if isinstance(entry.groups, Features) else None,
-        "bets": entry.bets,
-        "stakes": list(map(_plain_stake, entry.stakes)),
-    }
+    amounts = [list(b) if isinstance(b, tuple) else b for b in stake.amounts]
+    named = {"by": stake.by, "levels": list(stake.levels)}
+    return {"amounts": amounts} | named | {"surcharges": list(stake.surcharges)}
 
 
 # --- from plain data --------------------------------------------------------------------------------------
 
 
-def read_rule(state: dict[str, Any], kind: Any) -> Any:
-    """The correction that `rule_state` was taken of; `kind` is its class, where it is not one of ours."""
+def read_correction(state: dict[str, Any], kind: Any) -> Any:
+    """The correction that `plain_correction` was given; `kind` is its class, if it is a user's own."""
     maker = corrections.by_name(state["type"])
     if maker is None and kind is None:
         raise ValueError(f"pass correction=, the class {state['type']!r}: it is not one of makewhole's")
@@ -126,240 +141,110 @@ def read_rule(state: dict[str, Any], kind: Any) -> Any:
     return chosen.from_state(state["state"])
 
 
-def restored_rules(objects: list[Any], terms: Terms, new: Bookkeeping) -> list[BookCorrection]:
-    """The corrections of a saved book: as many as a new one has, or one per class.
-
-    Earlier versions had one per class in exact mode, too, and such a book goes on as it was.
-    """
-    if len(objects) not in (len(new.rules), new.count):
-        raise ValueError(f"there must be {new.count} corrections; got {len(objects)}")
-    own = terms if len(objects) == new.count else new.terms
-    rules = [for_book(one).in_mode(own) for one in objects]
-    if not all(rule.resembles(rules[0]) for rule in rules):
-        raise ValueError(f"all classes must have a correction of the same kind; got {rules!r}")
-    return rules
+def restored_corrections(objects: list[Any], terms: Terms, new: Book) -> list[BookCorrection]:
+    """The corrections of a saved book: as many as a new one has."""
+    if len(objects) != len(new.corrections):
+        raise ValueError(f"there must be {len(new.corrections)} corrections; got {len(objects)}")
+    made = [for_book(one).in_mode(new.terms if new.one_price else terms) for one in objects]
+    if not all(one.resembles(made[0]) for one in made):
+        raise ValueError(f"all classes must have a correction of the same kind; got {made!r}")
+    return made
 
 
-def read_items(items: Iterable[Any], books: Bookkeeping) -> dict[Key, Any]:
-    """The state that these items make up; a ValueError if no forecaster can have left them."""
-    plain: dict[Key, Any] = {}
-    for key, value in items:
-        name = tuple(key)
-        if name in plain:
-            raise ValueError(f"items must have keys of their own; got {key!r} twice")
-        if value is not None:
-            plain[name] = value
-    state: dict[Key, Any] = {}
-    most_staked = books.count * books.max_stake
-    for key, value in plain.items():
-        if key[0] in ("memory", "over"):
-            state[key] = _read_memory(key, value, books)
-        elif key[0] == "totals":
-            state["totals", _read_group(key[1])] = read_totals(value, most_staked, books.loss_range)
-    entries = _read_open(plain, books)
-    for entry, blocks in entries:
-        state["open", entry.forecast.id] = entry
-        for n, block in enumerate(blocks):
-            state["stakes", entry.forecast.id, n] = block
-    groups = [key[1] for key in state if key[0] == "totals"]
-    for group in dict.fromkeys([None, *groups, *(g for entry, _ in entries for g in entry.groups)]):
-        inside = [entry for entry, _ in entries if group is None or group in entry.groups]
-        state.setdefault(("totals", group), Totals())
-        state["standing", group] = _read_standing(plain.get(("standing", group)), inside, books)
-        if books.counted:
-            state["exposure", group] = _read_exposure(plain.get(("exposure", group)), inside, books)
-    if books.apart:
-        state[GROUPS] = _read_bounds(plain.get(GROUPS), state, books)
-    following = arguments.whole("next", plain[STANDING]["next"], least=0)
-    state[STANDING] = state[STANDING]._replace(next=following)
-    if books.thaw is not None:
-        state[CONCEDED] = _read_conceded(plain.get(CONCEDED), books, state[TOTALS])
-        if DAY in plain and books.thaw.per_day is not None:
-            number = arguments.whole("day", plain[DAY]["number"], least=0)
-            most = state[CONCEDED].total
-            state[DAY] = Day(number, arguments.within("before", plain[DAY]["before"], 0.0, most))
-    if books.capital is not None:
-        at_worst = state[TOTALS].loss + state[STANDING].at_risk
-        arguments.within("total and at_risk", at_worst, -1e200, books.capital * (1.0 + 1e-9))
-    if books.lines is not None:
-        state.update(_read_lines(plain, entries, books.lines))
-    known = {"memory", "over", "totals", "standing", "open", "stakes", "exposure", "groups"}
-    known |= {"line", "position", "conceded", "day"}
-    strange = [key for key in plain if key[0] not in known]
-    if strange:
-        raise ValueError(f"items must be ones that a forecaster has; got {strange!r}")
-    return state
+def read_book(plain: Mapping[str, Any], book: Book) -> None:
+    """Fill an empty book with what `plain_book` returned; a ValueError if no forecaster can have left it."""
+    book.serial = arguments.whole("serial", plain["serial"], least=0)
+    book.next_id = arguments.whole("next_id", plain["next_id"], least=0)
+    for k, part, value in plain["memories"]:
+        _read_memory(book, book.memories, k, part, value)
+    for k, part, value in plain["inner_memories"]:
+        _read_memory(book, book.inner_memories, k, part, value)
+    for name, _ in plain["accounts"] if book.lines is not None else ():
+        book.lines.account(read_name("line", name))  # in the order in which they were made
+    for saved in plain["open"]:
+        entry = _read_open(saved, book)
+        if entry.id in book.opens:
+            raise ValueError(f"open forecasts must have different ids; got {entry.id!r} twice")
+        if not 1 <= entry.number <= book.serial:
+            raise ValueError(f"number must lie in [1, {book.serial}]; got {entry.number}")
+        book.opens[entry.id] = entry
+    entries = book.entries()
+    if len({entry.number for entry in entries}) < len(entries):
+        raise ValueError("open forecasts must have different numbers; some have the same")
+    book.everyone = _read_scope(plain["everyone"], entries, book)
+    for name, saved in plain["groups"]:
+        group = read_name("groups", name)
+        book.corrections[0].check_groups((group,))
+        inside = [entry for entry in entries if group in entry.groups]
+        book.groups[group] = _read_scope(saved, inside, book)
+    if len(book.groups) < len(plain["groups"]) or not {g for e in entries for g in e.groups} <= set(book.groups):
+        raise ValueError("groups must be those of the forecasts, each once")
+    if book.apart:
+        book.bounds = _read_bounds(plain["bounds"], book)
+    _read_thaw(plain["thaw"], book)
+    if book.capital is not None:
+        arguments.within("total and at_risk", book.committed, -1e200, book.capital * (1.0 + 1e-9))
+    if book.lines is not None:
+        _read_accounts(plain["accounts"], book.lines)
+    book.journal.clear()
 
 
-def _read_standing(
-    saved: Mapping[str, Any] | None, inside: list[OpenForecast], books: Bookkeeping
-) -> Standing:
-    """What is open and at risk, which must be what the open forecasts add up to."""
-    at_risk = float(sum(entry.at_risk for entry in inside))
-    if saved is not None and saved["at_risk"] is not None:  # as it was added up, for the same bits
-        at_risk = _agreeing("at_risk", saved["at_risk"], at_risk, books.max_stake)
-    return Standing(len(inside), at_risk)
-
-
-def _read_conceded(saved: Mapping[str, Any] | None, books: Bookkeeping, totals: Totals) -> Conceded:
-    thaw: Any = books.thaw
-    if saved is None:
-        saved = Conceded()._asdict()
-    profit = 0.0
-    if thaw.share:  # at least what it is now, at most what so many forecasts can win
-        most = 1e200 if totals.surprises is None else 1.0000001 * totals.rounds * books.loss_range
-        profit = arguments.within("profit", saved.get("profit", 0.0), max(0.0, -totals.loss), most)
-    most = thaw.allowed(totals.rounds, profit) * (1.0 + 1e-9)
-    return Conceded(arguments.within("conceded", saved["total"], 0.0, most), profit)
-
-
-def _read_lines(
-    plain: dict[Key, Any], entries: list[tuple[OpenForecast, Blocks]], lines: LineBook
-) -> dict[Key, Any]:
-    """The accounts, and the positions, which are added up anew from the stakes on open forecasts."""
-    state: dict[Key, Any] = {}
-    for entry, blocks in entries:
-        stakes = [*(stake for block in blocks for stake in block), *entry.stakes]
-        lines.restore(state, entry, stakes)
-    for key, value in plain.items():
-        if key[0] == "line":
-            name = read_name("line", key[1])
-            total, low, at_risk = arguments.numbers("line", [value[n] for n in ("total", "low", "at_risk")])
-            for one in (total, low):
-                arguments.within("line", one, -1e100, 1e100)
-            added: Account = state.get(("line", name), Account())
-            risk = _agreeing("at_risk", at_risk, added.at_risk, lines.room)
-            most = lines.lines.line_of(name) * (1.0 + 1e-9)
-            arguments.within("line", float(total + low + at_risk), -1e200, most)
-            state["line", name] = Account(float(total), float(low), risk, added.open)
-    return state
-
-
-def _read_group(name: Any) -> Name | None:
-    return None if name is None else read_name("groups", name)
-
-
-def _read_memory(key: Key, value: Any, books: Bookkeeping) -> Any:
-    kind, line, part = key
-    rule = books.rules[arguments.whole("line", line, least=0)]
-    group = _read_group(part)
+def _read_memory(book: Book, memories: dict[Any, Any], k: Any, part: Any, value: Any) -> None:
+    correction = book.corrections[arguments.whole("memory", k, least=0, most=len(book.corrections) - 1)]
+    group = None if part is None else read_name("groups", part)
     if group is not None:
-        rule.check_groups((group,))
-    elif rule.apart:
-        raise ValueError(f"every memory must belong to a group; got {list(key)!r}")
-    if kind == "memory":
-        return rule.read_part(group, value)
-    if rule.over is None:
-        raise ValueError(f"the correction is over no other; got {list(key)!r}")
-    return rule.over.read_part(None, value)
+        correction.check_groups((group,))
+    elif correction.apart:
+        raise ValueError(f"every memory must belong to a group; got {[k, part]!r}")
+    if memories is book.memories:
+        memories[k, group] = correction.read_part(group, value)
+    else:
+        memories[k, group] = _inner(book, k).read_part(None, value)
 
 
-def _read_open(plain: dict[Key, Any], books: Bookkeeping) -> list[tuple[OpenForecast, Blocks]]:
-    """The open forecasts, oldest first, with the blocks of earlier stakes on each."""
-    blocks: dict[Id, dict[int, tuple[Stake, ...]]] = {}
-    for key, value in plain.items():
-        if key[0] == "stakes":
-            place = arguments.whole("block", key[2], least=0)
-            read = tuple(_read_stake(stake, books) for stake in value)
-            blocks.setdefault(read_name("id", key[1]), {})[place] = read
-    entries = []
-    for key, value in plain.items():
-        if key[0] == "open":
-            id_ = read_name("id", key[1])
-            placed = blocks.pop(id_, {})
-            if sorted(placed) != list(range(len(placed))):
-                raise ValueError(f"blocks of stakes on forecast {id_!r} must be numbered from 0")
-            ordered = [placed[n] for n in range(len(placed))]
-            entries.append((_read_entry(id_, value, ordered, books), ordered))
-    if blocks:
-        raise ValueError(f"stakes must be on open forecasts; got some on {next(iter(blocks))!r}")
-    return sorted(entries, key=lambda pair: pair[0].number)
-
-
-def _read_stake(value: dict[str, Any], books: Bookkeeping) -> Stake:
-    amounts, lines = arguments.numbers("stakes", value["amounts"]), books.count
-    if amounts.shape != (lines,):
-        raise ValueError(f"stakes must be {lines} numbers each; got {value['amounts']!r}")
-    if books.one_price and not amounts.min() <= 0.0 <= amounts.max():
-        raise ValueError(f"stakes at one price must not have one sign only; got {value['amounts']!r}")
-    by, name = value["by"], None
-    if by is not None:
-        name = read_name("by", by)
-    levels = read_names("levels", value.get("levels", ()))  # files before version 5 lack it
-    if levels and (levels[-1] != name or len(levels) > MOST_LEVELS):
-        rule = f"at most {MOST_LEVELS} names, the last that of who bets, {name!r}"
-        raise ValueError(f"levels must be {rule}; got {levels!r}")
-    surcharges = arguments.numbers("surcharges", value.get("surcharges") or [])
-    if surcharges.shape not in {(0,), (lines,)} or (surcharges < 0).any():
-        raise ValueError(f"surcharges must be {lines} numbers, none negative; got {value['surcharges']!r}")
-    return Stake(tuple(amounts.tolist()), name, levels, tuple(surcharges.tolist()))
-
-
-def _read_entry(id_: Id, saved: dict[str, Any], blocks: Blocks, books: Bookkeeping) -> OpenForecast:
-    lines = tuple(_read_line(line) for line in saved["lines"])
-    terms = books.terms
-    if len(lines) != books.count:
-        raise ValueError(f"forecast {id_!r} must have {books.count} lines; got {len(lines)}")
-    if books.one_price and len({line[1:] for line in lines}) > 1:
-        raise ValueError(f"all classes of forecast {id_!r} must have one price; got {saved['lines']!r}")
-    groups = _read_groups(saved, books)
-    rules = books.rules * books.count if books.one_price else books.rules
-    for line, rule in zip(lines, rules, strict=True):
-        _check_line(line, rule, terms)
-    zero = (0.0,) * len(lines)
-    said = arguments.probabilities("said", saved["said"])
-    if said.shape != (len(lines),):
-        raise ValueError(f"said must be {len(lines)} probabilities; got {saved['said']!r}")
-    if books.one_price and said.tolist() != [line.mu for line in lines]:
-        raise ValueError(f"said must be what was published at one price; got {saved['said']!r}")
-    if books.one_price:
-        lines = lines[:1]
-    room = books.room(lines) if books.counts_room else None
-    entry = OpenForecast(
-        published(lines, id_, books.classes, terms.one_sided, tuple(said.tolist())),
-        arguments.whole("number", saved["number"], least=0),
-        saving.decode(saved["x"], _ROWS),
-        tuple(said.tolist()),
-        lines,
-        groups,
-        zero,
-        zero,
-        room=room,
-    )
-    latest = [_read_stake(stake, books) for stake in saved["stakes"]]
-    stakes = [*(stake for block in blocks for stake in block), *latest]
-    for stake in stakes:
-        entry = entry.with_stake(stake, capped=books.capped, one_price=books.one_price)
-    bets = arguments.whole("bets", saved["bets"], least=0)
-    if bets != entry.bets or len(latest) != len(entry.stakes) or len(blocks) != entry.blocks:
-        raise ValueError(f"forecast {id_!r} must have {bets} stakes; got {len(stakes)}")
-    if max(entry.grosses) > books.max_stake * (1.0 + 1e-12) or (
-        terms.one_sided and any(min(s.amounts) < 0 for s in stakes)
-    ):
-        raise ValueError(f"stakes on forecast {id_!r} must be ones that are taken, within {books.max_stake}")
+def _read_open(saved: Mapping[str, Any], book: Book) -> Open:
+    id_ = read_name("id", saved["id"])
+    legs = [_read_leg(leg, book) for leg in saved["legs"]]
+    if len(legs) != len(book.corrections):
+        raise ValueError(f"forecast {id_!r} must have {len(book.corrections)} legs; got {len(legs)}")
+    for leg, correction in zip(legs, book.corrections, strict=True):
+        _check_leg(leg, correction, book.terms)
+    number, x = arguments.whole("number", saved["number"], least=0), saving.decode(saved["x"], _ROWS)
+    entry = Open(id_, number, x, legs, _read_groups(saved, book), book.one_sided)
+    _ = entry.forecast  # raises unless its numbers are those of a forecast
+    if book.counts_room:
+        entry.room = tuple(leg.room(book.one_sided, book.max_stake, book.cap) for leg in legs)
+    for stake in saved["stakes"]:
+        _restore_stake(entry, _read_stake(stake, book), book)
+    grosses = [gross for leg in legs for gross in leg.gross_stakes()]
+    if max(grosses) > book.max_stake * (1.0 + 1e-12):
+        raise ValueError(f"stakes on forecast {id_!r} must be ones that are taken, within {book.max_stake}")
     return entry
 
 
-def _read_groups(saved: dict[str, Any], books: Bookkeeping) -> tuple[Name, ...]:
-    """The groups of an open forecast, or its features; earlier files have none of these."""
-    groups, values = read_names("groups", saved["groups"]), saved.get("features")
-    if values is not None:
-        return books.named(dict(zip(groups, values, strict=True)))
-    return books.one.check_groups(groups) if books.grouped or groups else groups
+def _restore_stake(entry: Open, stake: Stake, book: Book) -> None:
+    """Put a stake, which was taken before, on a forecast."""
+    for k, leg in enumerate(entry.legs):
+        leg.add(stake.amounts[k], stake.surcharges[k] if stake.surcharges else 0.0)
+    entry.at_risk = worst_loss(entry.legs)
+    if book.capped:
+        entry.exposed = tuple(leg.worst_loss() for leg in entry.legs)
+    if book.lines is not None:
+        book.lines.enter(entry, stake, checked=False)
+    entry.stakes.append(stake)
 
 
-def _read_line(saved: dict[str, Any]) -> Line:
-    mu = float(arguments.probabilities("mu", saved["mu"]))
-    c, origin, c_hat = arguments.numbers("lines", [saved["c"], saved["origin"], saved["c_hat"]]).tolist()
-    inner = saved["inner"]
-    return Line(
-        mu,
-        c,
-        origin,
-        _read_proposal(saved["proposal"]),
-        c_hat,
-        None if inner is None else _read_proposal(inner),
-    )
+def _read_leg(saved: Mapping[str, Any], book: Book) -> AnyLeg:
+    c, origin, c_hat = arguments.numbers("legs", [saved["c"], saved["origin"], saved["c_hat"]]).tolist()
+    proposal = _read_proposal(saved["proposal"])
+    inner = None if saved["inner"] is None else _read_proposal(saved["inner"])
+    if not book.one_price:
+        mu, mu_hat = arguments.probabilities("mu", [saved["mu"], saved["mu_hat"]]).tolist()
+        return Leg(mu, c, origin, proposal, mu_hat, c_hat, inner)
+    mus = arguments.probabilities("mus", saved["mus"])
+    if mus.shape != (book.count,):
+        raise ValueError(f"mus must be {book.count} probabilities; got {saved['mus']!r}")
+    return SharedLeg(tuple(mus.tolist()), c, origin, proposal, c_hat, inner)
 
 
 def _read_proposal(saved: list[Any]) -> Proposal:
@@ -371,54 +256,92 @@ def _read_proposal(saved: list[Any]) -> Proposal:
     )
 
 
-def _check_line(line: Line, rule: BookCorrection, terms: Terms) -> None:
-    """Refuse a line that a forecaster with these terms and this correction cannot have published."""
-    if terms.one_sided and line.c != 0:
-        raise ValueError(f"c must be 0 on a one-sided forecast; got {line.c}")
-    if terms.sound and not terms.one_sided and not 0 <= line.c <= 0.5:
-        raise ValueError(f"c must lie in [0, 0.5] in sound mode; got {line.c}")
-    if terms.sound and not terms.one_sided and not line.c <= line.mu <= 1.0 - line.c:
-        raise ValueError(f"mu must lie in [c, 1 - c] in sound mode; got {line.mu} with c = {line.c}")
+def _check_leg(leg: AnyLeg, correction: BookCorrection, terms: Terms) -> None:
+    """Refuse a leg that a forecaster with these terms and this correction cannot have published."""
+    if terms.one_sided and leg.c != 0:
+        raise ValueError(f"c must be 0 on a one-sided forecast; got {leg.c}")
+    if terms.sound and not terms.one_sided and isinstance(leg, Leg):
+        if not 0 <= leg.c <= 0.5:
+            raise ValueError(f"c must lie in [0, 0.5] in sound mode; got {leg.c}")
+        if not leg.c <= leg.mu <= 1.0 - leg.c:
+            raise ValueError(f"mu must lie in [c, 1 - c] in sound mode; got {leg.mu} with c = {leg.c}")
     for name in ("c", "origin", "c_hat"):
-        arguments.within(name, getattr(line, name), -_FAR, _FAR)
-    arguments.within("λ", line.proposal.lam, -_FAR, _FAR)
-    if (line.inner is None) != (rule.over is None):
+        arguments.within(name, getattr(leg, name), -_FAR, _FAR)
+    arguments.within("λ", leg.proposal.lam, -_FAR, _FAR)
+    if (leg.inner is None) != (correction.over is None):
         raise ValueError("an open forecast must have been made with the corrections in the file")
-    rule.check(line.proposal)
-    if rule.over is not None and line.inner is not None:
-        rule.over.check(line.inner)
+    correction.check(leg.proposal)
+    if correction.over is not None and leg.inner is not None:
+        correction.over.check(leg.inner)
 
 
-def _read_exposure(
-    saved: Mapping[str, Any] | None, inside: list[OpenForecast], books: Bookkeeping
-) -> Exposure:
-    """What the open forecasts can lose, added up anew; what was saved must agree, but for rounding."""
-    lines = len(books.rules)
-    exposure = no_exposure(lines)
-    for count, entry in enumerate(inside, 1):
-        exposure = exposure.entered(entry.room, count).restaked(entry._replace(exposed=None), entry)
-    if saved is None:
-        return exposure
-    names = ("lost", "low", "late_potential")
-    lost, low, late = (arguments.numbers("exposure", saved[name]) for name in names)
-    late_open = max(exposure.late_open, arguments.whole("late_open", saved["late_open"], least=0, most=2**53))
-    widest = 2**53 * (2.0 + books.terms.c_range[1] - books.terms.c_range[0]) * books.max_stake
-    if max(np.abs([*lost, *low, *late]), default=0.0) > widest:
+def _read_stake(value: Mapping[str, Any], book: Book) -> Stake:
+    given = value["amounts"][0] if book.one_price else value["amounts"]
+    numbers, count = arguments.numbers("stakes", given), book.count
+    if numbers.shape != (count,) or (book.one_price and len(value["amounts"]) != 1):
+        raise ValueError(f"stakes must be {count} numbers each; got {value['amounts']!r}")
+    if book.one_price and not numbers.min() <= 0.0 <= numbers.max():
+        raise ValueError(f"stakes at one price must not have one sign only; got {given!r}")
+    if book.one_sided and numbers.min() < 0:
+        raise ValueError(f"stakes must not be negative on a one-sided forecast; got {given!r}")
+    amounts: tuple[Any, ...] = tuple(numbers.tolist())
+    name = None if value["by"] is None else read_name("by", value["by"])
+    levels = read_names("levels", value["levels"])
+    if levels and (levels[-1] != name or len(levels) > MOST_LEVELS):
+        wanted = f"at most {MOST_LEVELS} names, the last that of who bets, {name!r}"
+        raise ValueError(f"levels must be {wanted}; got {levels!r}")
+    surcharges = arguments.numbers("surcharges", value["surcharges"])
+    if surcharges.shape not in {(0,), (len(book.corrections),)} or (surcharges < 0).any():
+        wanted = f"{len(book.corrections)} numbers, none negative"
+        raise ValueError(f"surcharges must be {wanted}; got {value['surcharges']!r}")
+    return Stake((amounts,) if book.one_price else amounts, name, levels, tuple(surcharges.tolist()))
+
+
+def _read_groups(saved: Mapping[str, Any], book: Book) -> tuple[Name, ...]:
+    """The groups of an open forecast, or its features."""
+    groups, values = read_names("groups", saved["groups"]), saved["features"]
+    if values is not None:
+        return book.read_groups(dict(zip(groups, values, strict=True)))
+    return book.corrections[0].check_groups(groups) if book.grouped or groups else groups
+
+
+def _read_scope(saved: Mapping[str, Any], inside: list[Open], book: Book) -> Scope:
+    """Sums over these open forecasts and those settled; what was saved must agree, except for rounding."""
+    most_staked = book.count * book.max_stake
+    scope = Scope(len(book.corrections), read_totals(saved["totals"], most_staked, book.loss_range))
+    for entry in inside:
+        scope.open += 1
+        scope.at_risk += entry.at_risk
+        if entry.room is not None:
+            scope.exposure.enter(entry.room, scope.open)
+        if entry.exposed is not None:
+            scope.exposure.staked = add(scope.exposure.staked, entry.exposed)
+    scope.at_risk = _agreeing("at_risk", saved["at_risk"], scope.at_risk, book.max_stake)
+    _read_exposure(saved["exposure"], scope.exposure, book)
+    return scope
+
+
+def _read_exposure(saved: Mapping[str, Any], exposure: Exposure, book: Book) -> None:
+    """Take over what was saved, if it agrees with what is open."""
+    count = len(book.corrections)
+    lost, low, late = (arguments.numbers("exposure", saved[name]) for name in ("lost", "low", "late_potential"))
+    widest = 2**53 * (2.0 + book.terms.c_range[1] - book.terms.c_range[0]) * book.max_stake
+    if {lost.shape, low.shape, late.shape} != {(count,)} or (late < 0).any():
+        raise ValueError(f"exposure must hold {count} numbers, none negative; got {saved!r}")
+    if max(np.abs([*lost, *low, *late])) > widest:
         raise ValueError(f"exposure must be one that a book can have; got {saved!r}")
-    if {lost.shape, low.shape, late.shape} != {(lines,)} or (late < 0).any():
-        raise ValueError(f"exposure must hold {lines} numbers, none negative; got {saved!r}")
-    slack = 1e-9 * books.max_stake  # what is open now may be a rounding more than it was
+    slack = 1e-9 * book.max_stake  # what is open now may be a rounding more than it was
     pairs = zip(late.tolist(), exposure.late_potential, strict=True)
-    most = tuple(was if was >= now - slack else now for was, now in pairs)
-    running: dict[str, Any] = {"staked": exposure.staked, "potential": exposure.potential}
-    for name, value in running.items():
-        if saved.get(name) is not None:  # as it was added up, for the same bits
-            running[name] = _agreeing(name, saved[name], value, books.max_stake)
-    sums = {"lost": tuple(lost.tolist()), "low": tuple(low.tolist())}
-    return exposure._replace(**sums, late_open=late_open, late_potential=most, **running)
+    exposure.late_potential = tuple(was if was >= now - slack else now for was, now in pairs)
+    late_open = arguments.whole("late_open", saved["late_open"], least=0, most=2**53)
+    exposure.late_open = max(exposure.late_open, late_open)
+    exposure.lost, exposure.low = tuple(lost.tolist()), tuple(low.tolist())
+    for name in ("staked", "potential"):
+        setattr(exposure, name, _agreeing(name, saved[name], getattr(exposure, name), book.max_stake))
 
 
 def _agreeing(name: str, saved: Any, value: Any, scale: float) -> Any:
+    """What was saved, for the same bits, if it is the value except for rounding."""
     given = arguments.numbers(name, saved).tolist()
     kept = tuple(given) if isinstance(value, tuple) else given
     pairs: Any = zip(kept, value, strict=True) if isinstance(value, tuple) else [(kept, value)]
@@ -427,101 +350,43 @@ def _agreeing(name: str, saved: Any, value: Any, scale: float) -> Any:
     return kept
 
 
-def _read_bounds(saved: Mapping[str, Any] | None, state: dict[Key, Any], books: Bookkeeping) -> GroupBounds:
-    """The bounds of all groups together, added up anew; what was saved must agree, but for rounding."""
-    terms, nothing = books.terms, books.nothing_open
-    begun = [key[1] for key in state if key[0] == "totals" and key[1] is not None]
+def _read_bounds(saved: Mapping[str, Any], book: Book) -> GroupBounds:
+    """The bounds of all groups together, added up anew; what was saved must agree, except for rounding."""
+    terms, nothing, known = book.terms, Exposure(len(book.corrections)), book.corrections[0].all_groups
     bounds = GroupBounds()
-    for name in begun if books.one.all_groups is None else books.one.all_groups:
-        bounds = bounds.begun(base_bound(books.answering(name), terms))
-    for name in begun if books.counted else []:
-        rules = books.answering(name)
-        late = late_bound(rules, terms, state["exposure", name])
-        bounds = bounds.later(late_bound(rules, terms, nothing), late)
-    if saved is None:
-        return bounds
-    scale = books.max_stake * (1 + len(begun))
+    for name in book.groups if known is None else known:
+        bounds = bounds.begun(base_bound(book.answering(name), terms))
+    for name, scope in book.groups.items() if book.counted else ():
+        answering = book.answering(name)
+        late = late_bound(answering, terms, scope.exposure)
+        bounds = bounds.later(late_bound(answering, terms, nothing), late)
+    scale = book.max_stake * (1 + len(book.groups))
     sums = {name: _agreeing(name, saved[name], getattr(bounds, name), scale) for name in ("base", "late")}
     return bounds._replace(**sums)
 
 
-# --- files of earlier versions ----------------------------------------------------------------------------
+def _read_thaw(saved: Mapping[str, Any], book: Book) -> None:
+    thaw, state, totals = book.thaw, book.thawing, book.everyone.totals
+    if thaw is None:
+        return
+    if thaw.share:  # at least what it is now, at most what this many forecasts can win
+        most = 1e200 if totals.surprises is None else 1.0000001 * totals.rounds * book.loss_range
+        state.profit = arguments.within("profit", saved["profit"], max(0.0, -totals.loss), most)
+    most = thaw.allowed(totals.rounds, state.profit) * (1.0 + 1e-9)
+    state.conceded = arguments.within("conceded", saved["conceded"], 0.0, most)
+    if saved["day"] is not None and thaw.per_day is not None:
+        state.day = arguments.whole("day", saved["day"], least=0)
+        state.before = arguments.within("before", saved["before"], 0.0, state.conceded)
 
 
-def upgrade(version: int, content: Any) -> Any:
-    """What a file of an earlier version says, as one of this version would say it."""
-    if version == 2:
-        content = _from_2(content)
-    return _from_3(content) if version < 4 else content
-
-
-def _from_3(content: dict[str, Any]) -> dict[str, Any]:
-    """Version 3 kept every stake as an item, and sums without what rounding had cut off from them."""
-    settings = content["settings"]
-    items: list[list[Any]] = []
-    stakes: dict[Any, dict[int, Any]] = {}
-    low, high = settings["c_range"]
-    loss_range = (settings["classes"] or 1) * settings["max_stake"] * (2.0 + high - low)
-    found = {tuple(key): value for key, value in content["items"]}
-    if len(found) < len(content["items"]):
-        raise ValueError("items must have keys of their own; some occur twice")
-    following = found.pop(("next",))
-    for key in [key for key in found if key[0] == "stake"]:
-        stakes.setdefault(key[1], {})[key[2]] = found.pop(key)
-    for key, value in found.items():
-        if key[0] == "totals":
-            watched = value.pop("watched")
-            spread = None if watched is None else watched["variance"] * loss_range**2
-            value |= {"low": 0.0, "surprises": spread}
-        elif key[0] == "exposure":
-            value["low"] = [0.0] * len(value["lost"])
-        elif key[0] == "open":
-            placed = stakes.pop(key[1], {})
-            if sorted(placed) != list(range(value["bets"])):
-                raise ValueError(f"forecast {key[1]!r} must have {value['bets']} stakes; got {len(placed)}")
-            ordered = [placed[n] for n in range(len(placed))]
-            full = max(0, len(ordered) - 1) // BLOCK
-            items += [[["stakes", key[1], n], ordered[BLOCK * n : BLOCK * (n + 1)]] for n in range(full)]
-            value["stakes"] = ordered[BLOCK * full :]
-        items.append([list(key), value])
-    if stakes:
-        raise ValueError(f"stakes must be on open forecasts; got some on {next(iter(stakes))!r}")
-    standing = found.get(("standing", None))
-    if standing is None:
-        standing = {"at_risk": None}
-        items.append([["standing", None], standing])
-    standing["next"] = following
-    return content | {"items": items}
-
-
-def _from_2(content: dict[str, Any]) -> dict[str, Any]:
-    """Version 2 kept corrections with what they had learned, and stakes inside their forecast."""
-    items: list[list[Any]] = [[["next"], content["next"]]]
-    items.append([["totals", None], _totals_from_2(content["tally"])])
-    items.append([["exposure", None], _exposure_from_2(content["late"])])
-    for name, tally, late in content["groups"]:
-        items.append([["totals", name], _totals_from_2(tally)])
-        items.append([["exposure", name], _exposure_from_2(late)])
-    for number, entry in enumerate(content["open"]):
-        id_ = arguments.whole("id", entry["id"], least=0)
-        if id_ >= content["next"]:
-            raise ValueError(f"open forecasts must have numbers below {content['next']}; got {id_}")
-        lines = []
-        for mu, c, origin, proposal, inner in entry["lines"]:
-            below = {"c_hat": 0.0, "inner": None} if inner is None else {"c_hat": inner[0], "inner": inner[1]}
-            lines.append({"mu": mu, "c": c, "origin": origin, "proposal": proposal} | below)
-        kept = {name: entry[name] for name in ("x", "said", "groups")}
-        items.append([["open", id_], kept | {"number": number, "lines": lines, "bets": len(entry["stakes"])}])
-        for place, amounts in enumerate(entry["stakes"]):
-            items.append([["stake", id_, place], {"amounts": amounts, "by": None}])
-    return {name: content[name] for name in ("settings", "corrections", "base")} | {"items": items}
-
-
-def _totals_from_2(tally: dict[str, Any]) -> dict[str, Any]:
-    counts = dict(zip(("rounds", "voided", "bets", "negative", "idle"), tally["counts"], strict=True))
-    turnover, total = tally["sums"]
-    return counts | {"turnover": turnover, "total": total, "watched": tally["monitor"]}
-
-
-def _exposure_from_2(late: list[Any]) -> dict[str, Any]:
-    return dict(zip(("late_open", "late_potential", "lost"), late, strict=True))
+def _read_accounts(saved: list[Any], lines: LineBook) -> None:
+    """The accounts; what open bets can take was added up from the stakes."""
+    for name, value in saved:
+        account = lines.account(read_name("line", name))
+        total, low, at_risk = arguments.numbers("line", [value[n] for n in ("total", "low", "at_risk")])
+        for one in (total, low):
+            arguments.within("line", one, -1e100, 1e100)
+        account.at_risk = _agreeing("at_risk", at_risk, account.at_risk, lines.room)
+        account.total, account.low = float(total), float(low)
+        most = lines.lines.line_of(name) * (1.0 + 1e-9)
+        arguments.within("line", account.taken + account.at_risk, -1e200, most)

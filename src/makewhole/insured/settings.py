@@ -10,12 +10,8 @@ from typing import Any, Literal, NamedTuple
 from makewhole import arguments
 from makewhole.corrections import Barrier, BookCorrection, StandardRegret, Terms, for_book
 from makewhole.corrections.certificate import read_terms
-from makewhole.insured.bookkeeping import Bookkeeping
 from makewhole.insured.certificates import shared_terms
 from makewhole.insured.lines import Lines
-from makewhole.insured.one_price import OnePriceBookkeeping
-from makewhole.insured.plain import PlainBookkeeping
-from makewhole.insured.plain_classes import PlainClasses
 from makewhole.insured.thaw import Thaw
 
 Mode = Literal["exact", "sound"]
@@ -43,7 +39,7 @@ class Settings(NamedTuple):
     graded: bool
     lines: Lines | None
     thaw: Thaw | None
-    rules: list[BookCorrection]
+    corrections: list[BookCorrection]
 
 
 def read_settings(
@@ -106,35 +102,19 @@ def choose_mode(rule: BookCorrection | None, mode: Mode | None, capital: Any, th
     return mode, capital
 
 
-def books_for(terms: Terms, rules: list[BookCorrection], classes: int | None, **limits: Any) -> Bookkeeping:
-    """The bookkeeping for these corrections: one per line, or one that all classes share."""
-    if len(rules) < (classes or 1):
-        shared = OnePriceBookkeeping(terms, rules, classes=classes, **limits)
-        return PlainClasses(terms, rules, classes=classes, **limits) if shared.short else shared
-    books = Bookkeeping(terms, rules, classes=classes, **limits)
-    return PlainBookkeeping(terms, rules, classes=classes, **limits) if books.short else books
-
-
 def plain_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings as plain data."""
     lines, thaw = settings["lines"], settings["thaw"]
     return settings | {
         "c_range": list(settings["c_range"]),
-        "lines": lines and _plain_lines(lines),
-        "thaw": thaw and {name: value for name, value in asdict(thaw).items() if value is not None},
+        "lines": lines and asdict(lines) | {"of": [list(item) for item in lines.of.items()]},
+        "thaw": thaw and asdict(thaw),
     }
 
 
-def _plain_lines(lines: Lines) -> dict[str, Any]:
-    plain = asdict(lines) | {"of": [list(item) for item in lines.of.items()]}
-    if not lines.spread:  # which earlier versions did not know
-        del plain["spread"]
-    return plain
-
-
 def settings_from(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings for which `plain_settings` returned this; files before version 5 have no lines or thaw."""
-    lines, thaw = plain.get("lines"), plain.get("thaw")
+    """The settings for which `plain_settings` returned this."""
+    lines, thaw = plain["lines"], plain["thaw"]
     return dict(plain) | {
         "c_range": tuple(plain["c_range"]),
         "lines": None if lines is None else Lines(**{**lines, "of": dict(map(tuple, lines["of"]))}),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from makewhole import arguments
-from makewhole.insured._kernels import thaw_allowed
+from makewhole.insured.journal import Record
+from makewhole.rules import thaw_allowed
 
 # Less than this part of the cap is hardly a stake: it would keep a thaw away at no cost.
 HARDLY = 0.01
@@ -94,15 +94,14 @@ class Thaw:
         return not (self.per_forecast or self.root)
 
 
-class Conceded(NamedTuple):
-    """What a thaw has conceded so far, and the largest profit, if it may concede a share of that."""
+class ThawState(Record):
+    """What a thaw has conceded so far, and the largest profit, if it may concede a share of that.
 
-    total: float = 0.0
-    profit: float = 0.0
+    `day` is the number of the current day, if it was told, and `before` what was conceded before that day.
+    """
 
+    __slots__ = changing = ("conceded", "profit", "day", "before")
 
-class Day(NamedTuple):
-    """The number of the day that it is, and what a thaw had conceded before it."""
-
-    number: int
-    before: float
+    def __init__(self) -> None:
+        self.conceded = self.profit = self.before = 0.0
+        self.day: int | None = None

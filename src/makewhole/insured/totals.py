@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from makewhole import arguments
-from makewhole.corrections._kernels import add_exactly
 from makewhole.insured.evidence import START, Money
+from makewhole.insured.journal import Record
 from makewhole.insured.monitor import Interval, mean_interval
+from makewhole.rules import add_exactly
 
-# After so many settled forecasts without a stake the statement speaks up.
+# After this many settled forecasts without a stake, the statement has a note.
 _LONG = 100
 # The chance that the interval of the mean loss is ever wrong.
 _ALPHA = 0.05
-
-_new = tuple.__new__
 
 
 def exact_sum(numbers: Sequence[float]) -> tuple[float, float]:
@@ -27,51 +26,38 @@ def exact_sum(numbers: Sequence[float]) -> tuple[float, float]:
     return total, math.fsum((*numbers, -total))
 
 
-class Standing(NamedTuple):
-    """How many forecasts await their outcome, and what they can lose as staked.
-
-    Everyone's also has the `next` number for a forecast without an id of its own, and the `revision`: no two
-    states of a forecaster that differ have the same.
-    """
-
-    open: int = 0
-    at_risk: float = 0.0
-    next: int = 0
-    revision: int = 0
-
-    def left(self, at_risk: float) -> Standing:
-        """With one open forecast less, on which so much was at risk."""
-        count, all_risk, following, revision = self
-        count -= 1
-        risk = max(0.0, all_risk - at_risk) if count else 0.0  # no rounding may be left over
-        return tuple.__new__(Standing, (count, risk, following, revision))
-
-
-class Totals(NamedTuple):
-    """Running totals of a book, or of a group's. Every method returns new ones.
+class Totals(Record):
+    """Running totals of settled forecasts: of all, or of one group's.
 
     `idle` counts the forecasts settled without a stake since the last with one; `negative` those with c < 0.
-    `width` is the sum of |c|, with classes of the mean over them; None in a book that an earlier version has
-    saved, which did not keep it.
-    The sum of all losses is `total` + `low`: `low` is what rounding has cut off. `surprises` is what the
-    confidence sequence of the mean loss needs: the sum of the squared distances of each loss from the mean of
-    those before it. It is None once a loss was beyond its range, as with somebody else's correction. `money`
-    is the evidence against what was published (see `evidence`); None with classes, and one-sided.
+    `width` is the sum of |c|, with classes of the mean over them. The sum of all losses is `total` + `low`:
+    `low` is what rounding has cut off. `surprises` is what the confidence sequence of the mean loss needs:
+    the sum of the squared distances of each loss from the mean of those before it. It is None once a loss was
+    beyond its range, as can happen with a user's own correction. `money` is the evidence against what was
+    published (see `evidence`); None with classes, and one-sided.
     """
 
-    rounds: int = 0
-    voided: int = 0
-    bets: int = 0
-    negative: int = 0
-    idle: int = 0
-    turnover: float = 0.0
-    total: float = 0.0
-    low: float = 0.0
-    surprises: float | None = 0.0
-    money: Money | None = START
-    width: float | None = 0.0
+    __slots__ = changing = (
+        "rounds",
+        "voided",
+        "bets",
+        "negative",
+        "idle",
+        "turnover",
+        "total",
+        "low",
+        "surprises",
+        "money",
+        "width",
+    )
 
-    def settled(
+    def __init__(self) -> None:
+        self.rounds = self.voided = self.bets = self.negative = self.idle = 0
+        self.turnover = self.total = self.low = self.width = 0.0
+        self.surprises: float | None = 0.0
+        self.money: Money | None = START
+
+    def settle(
         self,
         loss: float,
         rest: float,
@@ -80,48 +66,43 @@ class Totals(NamedTuple):
         c: float,
         loss_range: float,
         money: Money | None = None,
-    ) -> Totals:
-        """With one more settled forecast; `rest` is what rounding has cut off from the loss.
+    ) -> None:
+        """Add a settled forecast; `rest` is what rounding has cut off from the loss.
 
         `loss_range` is the most that one forecast can lose or win. `money` is the evidence with this outcome.
         """
-        rounds, voided, all_bets, negative, idle, turned, total, low, surprises, _, width = self
+        surprises, rounds = self.surprises, self.rounds
         if surprises is not None:
-            surprise = loss - total / rounds if rounds else loss
-            surprises = surprises + surprise * surprise if -loss_range <= loss <= loss_range else None
-        total, low = add_exactly(total, low, loss)
-        if rest:
-            total, low = add_exactly(total, low, rest)
+            surprise = loss - self.total / rounds if rounds else loss
+            within = -loss_range <= loss <= loss_range
+            self.surprises = surprises + surprise * surprise if within else None
+        total, low = add_exactly(self.total, self.low, loss)
+        self.total, self.low = add_exactly(total, low, rest) if rest else (total, low)
         if c < 0.0:
-            negative += 1
-        if width is not None:
-            width += abs(c)
-        idle, bets, turned = 0 if turnover else idle + 1, all_bets + bets, turned + turnover
-        fields = (rounds + 1, voided, bets, negative, idle, turned, total, low, surprises, money, width)
-        return _new(Totals, fields)
+            self.negative += 1
+        self.width += abs(c)
+        self.idle = 0 if turnover else self.idle + 1
+        self.rounds = rounds + 1
+        self.bets += bets
+        self.turnover += turnover
+        self.money = money
 
-    def settled_unstaked(self, cs: Sequence[float], money: Money | None) -> Totals:
-        """With settled forecasts that nobody had staked on, with the same bits as one by one."""
-        rounds, surprises, width, count = self.rounds, self.surprises, self.width, len(cs)
-        if width is not None:
-            for c in cs:  # not `sum`, which rounds in its own way
-                width += abs(c)
+    def settle_unstaked(self, cs: Sequence[float], money: Money | None) -> None:
+        """Add settled forecasts without stakes, with the same bits as one by one."""
+        rounds, count = self.rounds, len(cs)
+        for c in cs:  # not `sum`, which rounds differently
+            self.width += abs(c)
         before = self.total
-        total, low = add_exactly(before, self.low, 0.0) if count else (before, self.low)
-        if total and surprises is not None:
+        if count:
+            self.total, self.low = add_exactly(before, self.low, 0.0)
+        if self.total and self.surprises is not None:
             for n in range(max(rounds, 1), rounds + count):
-                surprises += (before / n) * (before / n)
-                before = total
-        return self._replace(
-            rounds=rounds + count,
-            total=total,
-            low=low,
-            negative=self.negative + sum([c < 0.0 for c in cs]),
-            idle=self.idle + count,
-            surprises=surprises,
-            money=money,
-            width=width,
-        )
+                self.surprises += (before / n) * (before / n)
+                before = self.total
+        self.rounds += count
+        self.negative += sum([c < 0.0 for c in cs])
+        self.idle += count
+        self.money = money
 
     @property
     def p_value(self) -> float | None:
@@ -132,10 +113,6 @@ class Totals(NamedTuple):
     def loss(self) -> float:
         """The sum of all losses."""
         return self.total + self.low
-
-    def with_void(self) -> Totals:
-        """With one more voided forecast."""
-        return self._replace(voided=self.voided + 1)
 
     def mean_loss_interval(self, loss_range: float) -> Interval | None:
         """Where the mean loss lies, at all times at once."""
@@ -157,7 +134,7 @@ class Totals(NamedTuple):
 
 
 _COUNTS = ("rounds", "voided", "bets", "negative", "idle")
-# Above this a float cannot count; nobody will settle as many forecasts.
+# Above this a float cannot count; no book settles as many forecasts.
 _MOST = 2**53
 _WIDEST = 1e12  # no |c| is larger
 
@@ -167,23 +144,23 @@ def read_totals(saved: dict[str, Any], most_staked: float, loss_range: float) ->
 
     `most_staked` is the most that can be staked on one forecast, and `loss_range` what one can lose or win.
     """
-    numbers: dict[str, Any] = {
-        name: arguments.whole(name, saved[name], least=0, most=_MOST) for name in _COUNTS
-    }
-    rounds = 1.0000001 * numbers["rounds"]  # sums are rounded
-    numbers["turnover"] = arguments.within("turnover", saved["turnover"], 0.0, rounds * most_staked)
-    numbers |= {name: arguments.within(name, saved[name], -1e200, 1e200) for name in ("total", "low")}
-    surprises = saved["surprises"]
-    if surprises is not None:  # so no loss was beyond its range
-        surprises = arguments.within("surprises", surprises, 0.0, rounds * (2 * loss_range) ** 2)
-        for name in ("total", "low"):
-            arguments.within(name, numbers[name], -rounds * loss_range, rounds * loss_range)
-    money = saved.get("money", START)  # files of version 4 may lack it
-    if money is not None:
-        money = tuple(arguments.within("money", one, 0.0, 1e300) for one in money)
+    made = Totals()
+    for name in _COUNTS:
+        setattr(made, name, arguments.whole(name, saved[name], least=0, most=_MOST))
+    rounds = 1.0000001 * made.rounds  # sums are rounded
+    made.turnover = arguments.within("turnover", saved["turnover"], 0.0, rounds * most_staked)
+    made.width = arguments.within("width", saved["width"], 0.0, rounds * _WIDEST)
+    most = 1e200
+    made.surprises = saved["surprises"]
+    if made.surprises is not None:  # so no loss was beyond its range
+        made.surprises = arguments.within("surprises", made.surprises, 0.0, rounds * (2 * loss_range) ** 2)
+        most = rounds * loss_range
+    made.total = arguments.within("total", saved["total"], -most, most)
+    made.low = arguments.within("low", saved["low"], -most, most)
+    made.money = saved["money"]
+    if made.money is not None:
+        money = tuple(arguments.within("money", one, 0.0, 1e300) for one in made.money)
         if len(money) != len(START) or money[0] < 1.0:
             raise ValueError(f"money must be {len(START)} numbers, the first at least 1; got {money!r}")
-    width = saved.get("width")  # files that an earlier version has written lack it
-    if width is not None:
-        width = arguments.within("width", width, 0.0, rounds * _WIDEST)
-    return Totals(**numbers, surprises=surprises, money=money, width=width)
+        made.money = money
+    return made

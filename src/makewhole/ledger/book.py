@@ -15,7 +15,7 @@ from makewhole.insured.statement import Statement
 from makewhole.ledger.events import Event
 from makewhole.ledger.money import due_for, read_signed, read_units, whole_price
 from makewhole.ledger.receipts import Receipt
-from makewhole.ledger.rules import (
+from makewhole.ledger.requests import (
     ENDS,
     LATEST,
     State,
@@ -330,7 +330,7 @@ class Book:
         """The ids that are not final, oldest first, each with its latest forecast."""
         with self._writer.lock:
             state = self._writer.state()
-            return [_opened(state, id_, subject) for id_, subject in state.subjects.items()]
+            return [_opened(state, id_, subject) for id_, subject in state.in_order()]
 
     def open_forecast(self, id: str) -> OpenForecast | None:  # noqa: A002 - what callers call it
         """The latest forecast for an id; None if it is final, and an `UnknownSubject` if there is none."""
@@ -380,11 +380,6 @@ class Book:
         with self._writer.lock:
             state = self._writer.state()
             return state.due(self._writer.now(state))
-
-    def open_ids(self) -> list[str]:
-        """The ids that are not final, oldest first."""
-        with self._writer.lock:
-            return list(self._writer.state().subjects)
 
     def account(self, name: str) -> Any:
         """What a customer has taken of her line (`InsuredForecaster.account`)."""

@@ -1,4 +1,4 @@
-"""Follow a log: recovery, reading on and verifying are the same loop over the same rules."""
+"""Follow a log: recovery, reading on and verifying are the same loop over the same requests."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from makewhole.insured.refusals import ConservationError, Refusal
 from makewhole.ledger.database import Store
-from makewhole.ledger.events import Event, body_text, chained, plain_text
+from makewhole.ledger.events import Event, chained, plain_text
 from makewhole.ledger.refusals import LogDamaged, NotALedger
-from makewhole.ledger.rules import ENDS, KINDS, Body, State
+from makewhole.ledger.requests import ENDS, KINDS, Body, State
 
 _read = json.JSONDecoder().raw_decode
-# What a rule raises when an event cannot have happened.
+# What a request raises if an event cannot have happened.
 _CANNOT_BE = (
     Refusal,
     ConservationError,
@@ -77,38 +77,18 @@ def _follow(state: State, event: Event, given: Body, ended: dict[str, str]) -> N
         raise
     except _CANNOT_BE as error:
         raise _impossible(event, error) from error
-    if at < state.at or body_text(kind, again) != text or about != again.get("id"):
+    if at < state.at or plain_text(again) != text or about != again.get("id"):
         message = f"book {book!r}: event {seq}, {kind!r}, does not follow from those before it"
         raise LogDamaged(message, seq, again)
     if kind in ENDS:
         ended[again["id"]] = kind
     state.seq, state.at, state.hash = seq, at, found
+    state.journal.clear()
 
 
 def snapshot_of(state: State) -> str:
-    """The state as text: the same text for the same state, however it was reached."""
-    plain = state.to_plain()
-    items = plain["forecaster"]["items"]
-    items.sort(key=lambda item: plain_text(item[0]))
-    for key, value in items:
-        if key[0] == "totals":
-            value.pop("width", None)  # how wide c was is not about money; earlier versions did not keep it
-        if key[0] == "open":
-            value["number"] = key[1]  # only their order matters, which is that of their events
-    return plain_text(plain)
-
-
-def agrees(state: State, kept: str) -> bool:
-    """Whether this is the snapshot of a state; earlier versions also wrote positions, which nobody reads."""
-    if '["position",' in kept:
-        try:
-            plain = json.loads(kept)
-            items = plain["forecaster"]["items"]
-            plain["forecaster"]["items"] = [item for item in items if item[0][0] != "position"]
-            kept = plain_text(plain)
-        except (ValueError, TypeError, KeyError, IndexError):
-            return False
-    return snapshot_of(state) == kept
+    """The state as text."""
+    return plain_text(state.to_plain())
 
 
 def recover(store: Store, book: str) -> State:

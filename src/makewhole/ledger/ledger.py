@@ -15,7 +15,7 @@ from makewhole.ledger.book import Book
 from makewhole.ledger.money import read_units
 from makewhole.ledger.receipts import Receipt, Signer
 from makewhole.ledger.refusals import LedgerUnavailable, UnknownBook
-from makewhole.ledger.rules import RULES, read_text
+from makewhole.ledger.requests import VERSION, read_text
 from makewhole.ledger.store import SqliteStore, Store, open_store
 from makewhole.ledger.verifying import Verified, verify_all
 from makewhole.ledger.writing import Request, Waiting, Writer
@@ -143,7 +143,7 @@ class Ledger:
         if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds <= 1e10:
             raise ValueError(f"hold must be a timedelta or seconds, from 0 to 1e10; got {hold!r}")
         given = {
-            "rules": RULES,
+            "rules": VERSION,
             "unit": read_text("unit", unit),
             "hold": round(seconds * 1_000_000),
             "key": self._own_key().public,

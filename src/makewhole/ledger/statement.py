@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from makewhole.insured.capital import committed
-from makewhole.ledger.rules import State
+from makewhole.ledger.requests import State
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class BookStatement:
 def state_book(state: State) -> BookStatement:
     """The statement of a book as it stands."""
     money, told = state.money, state.f.statement()
-    lost_and_at_risk = committed(state.f)
+    lost_and_at_risk = state.book.committed
     return BookStatement(
         book=state.name,
         unit=state.unit,

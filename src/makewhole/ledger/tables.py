@@ -11,7 +11,7 @@ from makewhole.ledger.book import Book
 from makewhole.ledger.events import Event
 from makewhole.ledger.money import due_for, read_units
 from makewhole.ledger.refusals import SubjectFinal
-from makewhole.ledger.rules import ENDS, read_text
+from makewhole.ledger.requests import ENDS, read_text
 
 
 def events_table(events: Iterable[Event]) -> dict[str, list[Any]]:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from makewhole.ledger.database import Store
-from makewhole.ledger.following import agrees, replay
+from makewhole.ledger.following import replay, snapshot_of
 from makewhole.ledger.receipts import Receipt
 from makewhole.ledger.refusals import LogDamaged
-from makewhole.ledger.rules import State
+from makewhole.ledger.requests import State
 
 
 class Verified(NamedTuple):
@@ -50,7 +50,7 @@ def verify_book(store: Store, book: str, receipts: Sequence[Receipt]) -> State:
                 raise LogDamaged(
                     f"book {book!r}: event {event.seq} is not the one that a receipt names", event.seq
                 )
-        if kept is not None and kept[0] == event.seq and not agrees(state, kept[1]):
+        if kept is not None and kept[0] == event.seq and snapshot_of(state) != kept[1]:
             message = f"book {book!r}: the snapshot after event {event.seq} is not what the log says"
             raise LogDamaged(message, event.seq)
     if named:

@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 
 from makewhole.insured.refusals import Refusal
 from makewhole.ledger.database import Key, Store
-from makewhole.ledger.events import ORIGIN, Event, body_text, chained, plain_text
+from makewhole.ledger.events import ORIGIN, Event, chained, plain_text
 from makewhole.ledger.following import read_on, recover, snapshot_of
 from makewhole.ledger.receipts import Receipt, Signer, sign_together
 from makewhole.ledger.refusals import KeyConflict, LedgerUnavailable, LogDamaged, UnknownBook
-from makewhole.ledger.rules import ENDS, KINDS, Body, State, read_text
+from makewhole.ledger.requests import ENDS, KINDS, Body, State, read_text
 
-# A group that is stored together is no larger than this: whoever comes last must not wait for ever.
+# The most requests that are stored together: the last of them must not wait too long.
 _LARGEST_GROUP = 1_000
-# A snapshot is taken after so many events, or more if it is large: then it costs no more than the events do.
+# A snapshot is taken after this many events, or more if it is large, so that it costs no more than the events.
 _SNAPSHOT_EVERY = 5_000
 _BYTES_PER_EVENT = 200
 
@@ -41,7 +41,7 @@ class Request(NamedTuple):
         try:
             text = plain_text(asked)
         except (TypeError, ValueError, RecursionError):
-            text = repr(asked)  # not plain data: a rule will say what is wrong, and with which argument
+            text = repr(asked)  # not plain data: the request will say what is wrong, and with which argument
         return hashlib.sha256(text.encode(errors="surrogatepass")).digest()
 
 
@@ -72,8 +72,8 @@ class Waiting:
 class Writer:
     """The state of one book in memory, and the one way to change it.
 
-    Many threads may ask at once: whoever has the lock does what all of them have asked for, in one
-    transaction, and stores it once. If that fails, the state in memory is forgotten and read again.
+    Many threads may ask at the same time. The one that has the lock does what all of them have asked for, in
+    one transaction, and stores it once. If storing fails, the changes in memory are undone.
     """
 
     def __init__(
@@ -95,6 +95,8 @@ class Writer:
     def _caught_up(self) -> State:
         """Read what others have written since."""
         store, state = self._store, self._state
+        if state is not None and state.journal.entries:  # an undo that was interrupted
+            state.journal.undo()
         self._state = None  # if the log is damaged, begin again next time
         if state is None:
             state = recover(store, self.book)
@@ -133,15 +135,16 @@ class Writer:
         try:
             with self._store.writing(self.book):
                 state = self._caught_up()
-                self._state = None  # until all of it is stored
                 draft.decide(state)
                 # Where everything was refused, there may be no book, and so no key.
                 signer = self._signer(state.key) if any(one.made for one in group) else None
                 if draft.events or draft.keys:  # a key may stand for nothing that was due
                     self._store.append(draft.events, draft.keys)
                     self._keep_snapshot(state)
-            self._state = state
-        except BaseException as error:  # an interrupt, too, must leave nobody waiting
+            state.journal.clear()
+        except BaseException as error:  # even an interrupt must leave no caller waiting
+            if self._state is not None:
+                self._state.journal.undo()
             told: BaseException = error
             if not isinstance(error, (Refusal, LogDamaged)):
                 told = LedgerUnavailable(f"the group could not be stored: {error!r}")
@@ -231,13 +234,23 @@ class _Draft:
         for one in self._group:
             if one.error is not None:
                 continue
+            mark, decided = len(state.journal.entries), len(self._decided)
             try:
                 self._decide(state, one)
             except (Refusal, ValueError, TypeError) as error:
                 if isinstance(error, LedgerUnavailable):
                     raise
+                state.journal.undo(mark)
+                self._take_back(decided)
                 one.error = error
         self._chain(state)
+
+    def _take_back(self, decided: int) -> None:
+        """Drop what a request had decided before it was refused."""
+        for _, kind, body in self._decided[decided:]:
+            if kind in ENDS:
+                del self._ended[body["id"]]
+        del self._decided[decided:]
 
     def _look_up(self, state: State) -> None:
         """Ask the store once for all keys, and for all ids that are not open."""
@@ -292,6 +305,7 @@ class _Draft:
             return
         seq, at = state.seq + 1, self._at
         body = KINDS[kind](state, seq, at, given, self._ended.get)
+        state.journal.keep(state)
         state.seq, state.at = seq, at
         self._decided.append((one, kind, body))
         if kind in ENDS:
@@ -302,9 +316,10 @@ class _Draft:
 
         All of them at the end: two short loops run faster than a long one.
         """
+        state.journal.keep(state)
         book, at, hash_ = self._book, self._at, state.hash
         for seq, (one, kind, body) in enumerate(self._decided, state.seq - len(self._decided) + 1):
-            previous, about, text = hash_, body.get("id"), body_text(kind, body)
+            previous, about, text = hash_, body.get("id"), plain_text(body)
             hash_ = chained(previous, book, seq, at, kind, about, text)
             event = _new(Event, (book, seq, at, kind, about, text, hash_))
             one.made.append(Receipt(event, previous))
@@ -316,4 +331,6 @@ def _give_up(waiting: list[Waiting]) -> None:
     """Answer those whom another thread has taken out of the queue, and was interrupted before it was done."""
     for one in waiting:
         if not one.done:
-            one.error = LedgerUnavailable("whoever wrote it was interrupted: ask again with the same key")
+            one.error = LedgerUnavailable(
+                "the write was interrupted and may be stored: retry with the same key; it is done once"
+            )

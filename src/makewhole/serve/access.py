@@ -8,7 +8,7 @@ import secrets
 import time
 from typing import NamedTuple
 
-from makewhole.ledger.rules import read_text
+from makewhole.ledger.requests import read_text
 from makewhole.ledger.store import Store
 
 # What each role is for. Everybody may see the statement, the open forecasts and a quote.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from makewhole.forecasters import _kernels as learners
-from makewhole.jit import fingerprint, jit
+from makewhole.jit import jit
 
 
 def spread(W: Any, indices: Any, values: Any, active: Any) -> None:
@@ -79,8 +79,8 @@ def choose(losses: Any, mu: float) -> tuple[float, int]:
     return losses[action, 1] - losses[action, 0], action
 
 
-def make_pass(sources: int) -> Callable[..., None]:
-    """Make the pass; `sources` is in the closure for numba's cache to see."""
+def make_pass() -> Callable[..., None]:
+    """Make the pass."""
 
     def one_pass(
         net: Any,
@@ -99,8 +99,6 @@ def make_pass(sources: int) -> Callable[..., None]:
         mu_out, c_out, stake_out, action_out = out
         mu_active, active, outputs, gradients = work
         slope, mu_rate, c_rate, margin, c_low, c_high, _ = settings
-        if sources < 0:  # never true; reading `sources` puts it into the closure
-            return
         for t in range(len(outcome)):
             i, x, y = indices[starts[t] : starts[t + 1]], values[starts[t] : starts[t + 1]], outcome[t]
             raw = learners.forward(net[0], net[1], slope, i, x, mu_active)
@@ -125,4 +123,4 @@ def make_pass(sources: int) -> Callable[..., None]:
 def compiled_pass() -> Callable[..., None]:
     """Compile the pass over the data."""
     inner = (learners.forward, learners.descend, spread, gather, task_outputs, task_steps, choose)
-    return jit(make_pass(fingerprint(learners)), *inner)
+    return jit(make_pass(), *inner)

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from makewhole.corrections import _kernels as steps
-from makewhole.corrections._kernels import balance
+from makewhole.rules import balance
 from makewhole.forecasters import _kernels as learners
-from makewhole.jit import fingerprint, jit
+from makewhole.jit import jit
 
 # The columns of a flight's row of results; money is per flight, not yet per passenger. `flying` counts the
 # cautious passengers on board.
@@ -170,9 +170,9 @@ _learn: Any = None
 
 
 def make_season(
-    propose: Callable[..., Any], observe: Callable[..., Any], sources: int
+    propose: Callable[..., Any], observe: Callable[..., Any]
 ) -> Callable[..., None]:
-    """Make the loop over flights for one correction; `sources` is in the closure for numba's cache to see."""
+    """Make the loop over flights for one correction."""
 
     def season(
         memory: Any,
@@ -189,8 +189,6 @@ def make_season(
         starts, indices, features = rows
         groups, seats, insured, max_stake, scale, everyone = plan
         people, sums, active = work
-        if sources < 0:  # never true; reading `sources` puts it into the closure
-            return
         guess = 130.0
         for t in range(len(outcome)):
             i, x = indices[starts[t] : starts[t + 1]], features[starts[t] : starts[t + 1]]
@@ -236,12 +234,12 @@ def _compile_callees() -> None:
 def plain_season(propose: Callable[..., Any], observe: Callable[..., Any]) -> Callable[..., None]:
     """The season of a correction that cannot be compiled: the same loop as plain Python."""
     _compile_callees()
-    return make_season(propose, observe, sources=0)
+    return make_season(propose, observe)
 
 
 @functools.cache
 def compiled_season(propose: Callable[..., Any], observe: Callable[..., Any]) -> Callable[..., None]:
     """Compile the season of one correction."""
     _compile_callees()
-    sources = fingerprint(steps, learners)
-    return jit(make_season(propose, observe, sources), *steps.HELPERS, propose, observe)
+    helpers = (*steps.HELPERS, propose, observe)
+    return jit(make_season(propose, observe), *helpers, modules=(learners,))

@@ -18,7 +18,7 @@ import numpy as np
 from makewhole.corrections import Correction, for_book
 from makewhole.corrections import _kernels as steps
 from makewhole.insured.forecaster import InsuredForecaster
-from makewhole.jit import call, fingerprint, jit
+from makewhole.jit import call, jit
 from makewhole.protocol import Chance
 from makewhole.studies.claims import Claim, Verdict
 from makewhole.studies.drawing import few, grid, label_ends, styles
@@ -61,13 +61,11 @@ def target_of(agent: int, c: float, t: int, cell: int, beta: int, credits_left: 
     return -0.5 if c > 0.0 else 0.5  # pushes away from λ
 
 
-def make_game(propose: Callable[..., Any], observe: Callable[..., Any], sources: int) -> Callable[..., float]:
-    """Make a game of one correction; `sources` is in the closure for numba's cache to see."""
+def make_game(propose: Callable[..., Any], observe: Callable[..., Any]) -> Callable[..., float]:
+    """Make a game of one correction."""
 
     def game(values: Any, marks: Any, agent: int, rounds: int, beta: int, seed: int) -> float:
         total, credits_left = 0.0, rounds / 8.0
-        if sources < 0:  # never true; reading `sources` puts it into the closure
-            return 0.0
         for t in range(1, rounds + 1):
             proposal = propose(values, marks)
             draw = steps.scramble(seed + t * 0x9E3779B9) / 4294967296.0
@@ -85,7 +83,7 @@ def make_game(propose: Callable[..., Any], observe: Callable[..., Any], sources:
 
 @functools.cache
 def _compiled_game(propose: Callable[..., Any], observe: Callable[..., Any]) -> Callable[..., float]:
-    return jit(make_game(propose, observe, fingerprint(steps)), target_of, *steps.HELPERS, propose, observe)
+    return jit(make_game(propose, observe), target_of, *steps.HELPERS, propose, observe)
 
 
 def mean_loss(agent: str, correction: str, rounds: int, seed: int, own: Own = NOTHING) -> float:
@@ -108,7 +106,7 @@ def mean_loss(agent: str, correction: str, rounds: int, seed: int, own: Own = NO
 
 def plain_game(correction: Correction, agent: int, rounds: int, beta: int, seed: int) -> float:
     """The total loss in a game of any correction: the compiled loop's source, as plain Python."""
-    play = make_game(*plain_steps(correction, cells=beta >= 0), sources=0)
+    play = make_game(*plain_steps(correction, cells=beta >= 0))
     return float(play(None, None, agent, rounds, beta, seed))
 
 

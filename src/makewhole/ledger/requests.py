@@ -1,22 +1,25 @@
-"""The rules of a book: one function for every kind of event, from the state before to the state after.
+"""The requests of a book: one function for every kind of event, from the state before to the state after.
 
 The same functions decide a request, recover a book after a crash, and verify a log. Each takes what was asked
 for, refuses it or changes the state, and returns the body of the event: what was asked, and what came of it.
-When a log is read again, the body must come out as it was written.
+When a log is read again, the body must come out as it was written. All records change in place, and the
+journal of the state keeps the old values: a request that raises is undone by the caller.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from makewhole import arguments
-from makewhole.insured.capital import CapitalNeeded, with_capital
-from makewhole.insured.forecaster import InsuredForecaster
-from makewhole.insured.refusals import ConservationError, PriceRefused, StakeRefused
+from makewhole.forecasters import ask
+from makewhole.insured.book import Book
+from makewhole.insured.forecaster import InsuredForecaster, plain_forecaster
+from makewhole.insured.journal import Journal, Record
+from makewhole.insured.lines import read_levels
+from makewhole.insured.refusals import CapitalNeeded, ConservationError, PriceRefused, StakeRefused
 from makewhole.ledger.events import ORIGIN, plain_text
-from makewhole.ledger.in_place import InPlace, in_place
 from makewhole.ledger.money import MOST_UNITS, read_signed, read_units, whole_price
 from makewhole.ledger.refusals import (
     BookExists,
@@ -29,11 +32,11 @@ from makewhole.ledger.refusals import (
     UnknownSubject,
 )
 
-# The rules as they are here. There is one set so far: whoever changes what a rule does keeps the old, too.
-RULES = 1
+# The version of what the functions here do. A book that was created with another version is not read.
+VERSION = 2
 
-# A text may have so many characters, and so many bytes: PostgreSQL keeps no more of two in an index. And so
-# many bytes for all the levels that somebody belongs to.
+# The most characters and bytes of a text (PostgreSQL's indices keep two texts of that size), and the most bytes
+# of all the names in `by`.
 _LONGEST, _BYTES, _LEVELS = 500, 1_000, 1_500
 LATEST = 2**62  # a time beyond is a mistake, and no database keeps it
 _DAY = 24 * 60 * 60 * 1_000_000  # microseconds
@@ -43,15 +46,17 @@ Body = dict[str, Any]
 Finished = Callable[[str], str | None]
 
 
-@dataclass(slots=True)
-class Subject:
+@dataclass
+class Subject(Record):
     """What a promise is about, such as a flight: its forecasts, the sums of its stakes, and its outcome.
 
-    `versions` are the events of the forecasts that have stakes, and of the latest. `if_1` and `if_0` are what
-    is to be paid after each outcome.
+    `first` is the event of its first forecast, and `reported` that of the outcome. `versions` are the events
+    of the forecasts that have stakes, and of the latest. `if_1` and `if_0` are what is to be paid after each
+    outcome.
     """
 
-    versions: list[int] = field(default_factory=list)
+    first: int
+    versions: tuple[int, ...] = ()
     forecasts: int = 0
     staked_on: int = 0  # how many stakes the latest forecast has
     closes: int | None = None
@@ -62,19 +67,30 @@ class Subject:
     if_0: int = 0
     outcome: int | None = None
     reporter: str | None = None
+    reported: int = 0
     due: int = 0  # when the outcome becomes final
-    confirmed: bool = False  # whether somebody else has reported the same
+    confirmed: bool = False  # whether another reporter has reported the same
 
-    def to_plain(self) -> dict[str, Any]:
-        """All of it as plain data; what earlier versions did not know only if it says something."""
-        plain = asdict(self)
-        if not self.confirmed:
-            del plain["confirmed"]
-        return plain
+    changing = (
+        "versions",
+        "forecasts",
+        "staked_on",
+        "closes",
+        "bets",
+        "gross",
+        "premiums",
+        "if_1",
+        "if_0",
+        "outcome",
+        "reporter",
+        "reported",
+        "due",
+        "confirmed",
+    )
 
 
-@dataclass(slots=True)
-class Money:
+@dataclass
+class Money(Record):
     """The sums of a book in whole units.
 
     `turnover` is the sum of the sizes of all stakes, and `earned` the premiums of what is settled.
@@ -88,6 +104,8 @@ class Money:
     refunds: int = 0
     compensated: int = 0
 
+    changing = ("capital", "turnover", "premiums", "earned", "payouts", "refunds", "compensated")
+
     @property
     def lost(self) -> int:
         """What was lost on everything that is settled; below 0 if it was won."""
@@ -95,21 +113,19 @@ class Money:
 
     @property
     def cash(self) -> int:
-        """What should be there now: the capital and the premiums, less what was paid."""
+        """What should be there now: the capital and the premiums, minus what was paid."""
         return self.capital + self.premiums - self.payouts - self.refunds
 
 
-class State:
+class State(Record):
     """All that a log says of a book, up to the event `seq`."""
 
     __slots__ = (
-        "_f",
-        "_steps",
         "at",
-        "cap",
-        "counts_days",
+        "f",
         "hash",
         "hold",
+        "journal",
         "keys",
         "money",
         "name",
@@ -118,79 +134,77 @@ class State:
         "subjects",
         "unit",
     )
+    changing = ("seq", "hash", "at", "f", "hold", "unit", "keys")
 
     def __init__(self, name: str) -> None:
         self.name, self.seq, self.hash, self.at = name, 0, ORIGIN, 0
-        self._f: Any = None
-        self._steps: InPlace | None = None
-        self.cap = 0  # the most that all stakes on one id may pay
-        self.counts_days = False  # whether its thaw is limited by the day
+        self.journal = Journal()
+        self.f: Any = None  # the InsuredForecaster, once the book was created
         self.unit, self.hold = "", 0
-        self.keys: list[str] = []  # the public keys that sign receipts, the present one last
+        self.keys: tuple[str, ...] = ()  # the public keys that sign receipts, the present one last
         self.subjects: dict[str, Subject] = {}
         self.reported: dict[str, Subject] = {}  # those of them that have an outcome
         self.money = Money()
 
     @property
-    def f(self) -> Any:
-        """The InsuredForecaster, once there is one; it has all that was done in place."""
-        if self._steps is not None:
-            self._steps.put_back()
-            self._steps = None
-        return self._f
-
-    @f.setter
-    def f(self, f: Any) -> None:
-        self._f, self._steps, self.cap = f, None, int(f.max_stake)
-        self.counts_days = f.thaw is not None and f.thaw.per_day is not None
-
-    @property
     def begun(self) -> bool:
         """Whether the book was created."""
-        return self._f is not None
+        return self.f is not None
 
     @property
-    def steps(self) -> InPlace | None:
-        """The forecaster's steps in place; None if its book is not one that has them."""
-        if self._steps is None:
-            self._steps = in_place(self._f)
-        return self._steps
+    def book(self) -> Book:
+        """The forecaster's book, whose steps the requests take."""
+        made: Book = self.f.book
+        return made
 
     @property
     def key(self) -> str:
         """The public key that signs receipts now."""
         return self.keys[-1] if self.keys else ""
 
+    def begin(self, f: InsuredForecaster) -> None:
+        """Use this forecaster: its changes go into the journal of the state."""
+        f.book.share_journal(self.journal)
+        self.f = f
+
     def due(self, at: int) -> list[str]:
-        """The ids whose outcome is final by then."""
-        return [id_ for id_, subject in self.reported.items() if subject.due <= at]
+        """The ids whose outcome is final by then, in the order in which they were reported."""
+        found = [(subject.reported, id_) for id_, subject in self.reported.items() if subject.due <= at]
+        return [id_ for _, id_ in sorted(found)]
+
+    def in_order(self) -> list[tuple[str, Subject]]:
+        """The ids that are not final, the oldest first."""
+        return sorted(self.subjects.items(), key=lambda item: item[1].first)
 
     def to_plain(self) -> dict[str, Any]:
-        """The state as plain data."""
+        """The state as plain data: the same for the same state, however it was reached."""
         return {
             "seq": self.seq,
             "hash": self.hash.hex(),
             "at": self.at,
             "unit": self.unit,
             "hold": self.hold,
-            "keys": self.keys,
+            "keys": list(self.keys),
             "money": asdict(self.money),
-            "subjects": [[id_, subject.to_plain()] for id_, subject in self.subjects.items()],
-            "reported": list(self.reported),
-            "forecaster": self.f.to_state(),
+            "subjects": [[id_, asdict(subject)] for id_, subject in self.in_order()],
+            "forecaster": plain_forecaster(self.f),
         }
 
     @classmethod
     def from_plain(cls, name: str, plain: dict[str, Any]) -> State:
         """The state for which `to_plain` returned this."""
         made = cls(name)
-        for part in ("seq", "at", "unit", "hold", "keys"):
+        for part in ("seq", "at", "unit", "hold"):
             setattr(made, part, plain[part])
-        made.hash = bytes.fromhex(plain["hash"])
+        made.hash, made.keys = bytes.fromhex(plain["hash"]), tuple(plain["keys"])
         made.money = Money(**plain["money"])
-        made.subjects = {id_: Subject(**subject) for id_, subject in plain["subjects"]}
-        made.reported = {id_: made.subjects[id_] for id_ in plain["reported"]}
-        made.f = InsuredForecaster.from_state(plain["forecaster"])
+        for id_, subject in plain["subjects"]:
+            read = Subject(**subject)
+            read.versions = tuple(read.versions)
+            made.subjects[id_] = read
+            if read.outcome is not None:
+                made.reported[id_] = read
+        made.begin(InsuredForecaster.from_state(plain["forecaster"]))
         return made
 
 
@@ -215,7 +229,7 @@ def read_text(name: str, given: Any) -> str:
 def read_by(value: Any) -> str | list[str]:
     """Return who bets: a name, or the levels that she belongs to and herself."""
     if value is None:
-        raise TypeError("by must name who stakes: somebody has to be paid")
+        raise TypeError("by must name the customer to pay, such as by='ann'; got None")
     if isinstance(value, (list, tuple)):
         levels = [read_text("by", one) for one in value]
         size = len(plain_text(levels).encode())
@@ -258,26 +272,31 @@ def created(state: State, seq: int, at: int, given: Body, finished: Finished) ->
     """Begin a book: with a forecaster as plain data, a unit, a hold, and the key that signs receipts."""
     if state.begun:
         raise BookExists(f"there is a book {state.name!r}: choose another name")
-    if given["rules"] != RULES:
-        raise NotALedger(f"the book was created with rules {given['rules']}; this makewhole has {RULES}")
+    if given["rules"] != VERSION:
+        raise NotALedger(f"the book was created with rules {given['rules']}; this makewhole has {VERSION}")
     unit, key = read_text("unit", given["unit"]), read_text("key", given["key"])
     hold = arguments.whole("hold", given["hold"], least=0, most=LATEST)
     f = InsuredForecaster.from_state(given["forecaster"])
     if f.statement().rounds or f.open_forecasts:
         raise ValueError("forecaster must be new: it has forecasts that the book knows nothing of")
-    state.f, state.money = f, Money(capital=int(f.capital))  # type: ignore[arg-type]  # a book has a capital
-    state.unit, state.hold, state.keys = unit, hold, [key]
+    state.journal.keep(state)
+    state.journal.keep(state.money)
+    state.begin(f)
+    state.money.capital = int(f.capital)  # type: ignore[arg-type]  # a book has a capital
+    state.unit, state.hold, state.keys = unit, hold, (key,)
     return given
 
 
 def forecast(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
     """Publish a forecast for an id, the first or a new version; stakes on older ones keep their price."""
     id_ = read_text("id", given.get("id"))
-    subject = state.subjects.get(id_)
+    subject, journal, book = state.subjects.get(id_), state.journal, state.book
     if subject is None:
         if finished(id_) is not None:
             raise absent(id_, finished)
-        subject = Subject()
+        subject = Subject(first=seq)
+        journal.keep_item(state.subjects, id_)
+        state.subjects[id_] = subject
     else:
         check_open(id_, subject, at)
     closes = given.get("closes", subject.closes)
@@ -289,19 +308,16 @@ def forecast(state: State, seq: int, at: int, given: Body, finished: Finished) -
         if not isinstance(groups, (str, list, tuple)):
             raise TypeError(f"groups must be a text or a list of texts; got {groups!r}")
         groups = [read_text("groups", one) for one in ([groups] if isinstance(groups, str) else groups)]
-    steps = state.steps if c_hat is None and groups is None else None
-    if steps is not None and type(mu) is float and 0.0 <= mu <= 1.0:
-        published = list(steps.open(seq, mu))
-    else:
-        made = state.f.forecast(mu=mu, c_hat=c_hat, groups=groups, id=seq)
-        published = [made.mu, made.c]
-    if subject.versions and not subject.staked_on:
-        state.f.void(subject.versions.pop())  # nobody can stake on it any more
-    subject.versions.append(seq)
+    said = ask(None, None, state.f.c_range, None, mu, c_hat)
+    (leg,) = book.open(None, said, book.read_groups(groups), seq).legs
+    journal.keep(subject)
+    if subject.versions and not subject.staked_on:  # nobody can stake on it any more
+        book.void(book.find(subject.versions[-1]))
+        subject.versions = subject.versions[:-1]
+    subject.versions = (*subject.versions, seq)
     subject.forecasts += 1
     subject.staked_on, subject.closes = 0, closes
-    state.subjects[id_] = subject
-    body = {"id": id_, "mu": float(mu), "version": subject.forecasts, "published": published}
+    body = {"id": id_, "mu": float(mu), "version": subject.forecasts, "published": [leg.mu, leg.c]}
     if c_hat is not None:
         body["c_hat"] = float(c_hat)
     if closes is not None:
@@ -312,32 +328,30 @@ def forecast(state: State, seq: int, at: int, given: Body, finished: Finished) -
 
 
 def staked(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
-    """Take a stake on the latest forecast for an id, at the price of whoever stakes."""
+    """Take a stake on the latest forecast for an id, at the customer's price."""
     id_, subject = _subject(state, given, finished)
     check_open(id_, subject, at)
     by = read_by(given.get("by"))
     stake = read_stake(given.get("stake"))
-    cap = state.cap
+    book, money = state.book, state.money
+    cap = int(book.max_stake)
     if subject.gross + abs(stake) > cap:
         left = cap - subject.gross
         message = f"stake {stake} is over the cap of {cap} for id={id_!r}, all its versions: {left} is left"
         raise StakeRefused(message, left)
     on = subject.versions[-1]
-    steps = state.steps if isinstance(by, str) else None
-    quoted = None if steps is None else steps.price(on, by)
-    if quoted is None:
-        steps, quote = None, state.f.quote(on, by=by)
-        quoted = quote.mu, quote.c, 0.0
-    mu, c, own = quoted
-    price = whole_price(stake, mu, c, state.money.turnover)
+    entry = book.find(on)
+    ((mu, c),) = book.own_prices(entry, read_levels(by))
+    price = whole_price(stake, mu, c, money.turnover)
     body = {"id": id_, "by": by, "stake": stake, "on": on, "mu": mu, "c": c, "price": price}
     most = given.get("most")
     if most is not None:
         body["most"] = read_units("price", most)
         if price > most:
             raise PriceRefused(f"the price is {price} now, above price={most}", price)
-    if steps is None or not steps.stake(on, float(stake), by, own):
-        state.f.stake(on, float(stake), by=by)
+    book.take(entry, float(stake), by)
+    state.journal.keep(subject)
+    state.journal.keep(money)
     subject.bets += 1
     subject.staked_on += 1
     subject.gross += abs(stake)
@@ -346,8 +360,8 @@ def staked(state: State, seq: int, at: int, given: Body, finished: Finished) -> 
         subject.if_1 += stake
     else:
         subject.if_0 -= stake
-    state.money.premiums += price
-    state.money.turnover += abs(stake)
+    money.premiums += price
+    money.turnover += abs(stake)
     return body
 
 
@@ -360,17 +374,17 @@ def read_stake(value: Any) -> int:
 
 
 def reported(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
-    """Note an outcome. It is final when the hold is over; until then whoever reported it may replace it."""
+    """Note an outcome. It is final when the hold is over; until then its reporter may replace it."""
     id_, subject = _subject(state, given, finished)
-    by = _note_outcome(state, id_, subject, at, given)
+    by = _note_outcome(state, id_, subject, seq, at, given)
     body = {"id": id_, "outcome": subject.outcome, "due": subject.due}
     if by is not None:
         body["by"] = by
     return body
 
 
-def _note_outcome(state: State, id_: str, subject: Subject, at: int, given: Body) -> str | None:
-    """Note the outcome that is given for an id; returns who reports it."""
+def _note_outcome(state: State, id_: str, subject: Subject, seq: int, at: int, given: Body) -> str | None:
+    """Note the outcome that is given for an id; returns its reporter."""
     outcome = arguments.outcome(given.get("outcome"), None)
     by = given.get("by")
     if by is not None:
@@ -386,17 +400,22 @@ def _note_outcome(state: State, id_: str, subject: Subject, at: int, given: Body
                 f" {subject.outcome} for id={id_!r}, and {by or 'somebody'} reports {outcome}:"
                 f" {'' if subject.confirmed else 'let the first replace it, or '}void the id"
             )
+        state.journal.keep(subject)
+        if subject.outcome is None:
+            subject.reported = seq
         subject.outcome, subject.reporter, subject.due = outcome, by, at + state.hold
+        state.journal.keep_item(state.reported, id_)
         state.reported[id_] = subject
     elif by != subject.reporter:
+        state.journal.keep(subject)
         subject.confirmed = True
     return by
 
 
 def settled(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
-    """Settle an id whose outcome is final: what was promised is due, and the forecaster learns.
+    """Settle an id whose outcome is final: the promised payments are due, and the forecaster learns.
 
-    Where nothing is held, the outcome may be given here, and need not be reported before.
+    In a book without a hold, the outcome may be given here, and need not be reported before.
     """
     id_, subject = _subject(state, given, finished)
     outcome, by = given.get("outcome"), None
@@ -405,26 +424,25 @@ def settled(state: State, seq: int, at: int, given: Body, finished: Finished) ->
             raise SubjectOpen(
                 f"outcomes are held for {state.hold / 1e6:g} s: report that of id={id_!r} first"
             )
-        by = _note_outcome(state, id_, subject, at, given)
+        by = _note_outcome(state, id_, subject, seq, at, given)
     elif outcome is not None and outcome != subject.outcome:
         raise SubjectFinal(f"{subject.outcome} was reported for id={id_!r}; got outcome={outcome!r}")
     if subject.outcome is None:
         raise SubjectOpen(f"no outcome was reported for id={id_!r}")
     if at < subject.due:
         raise SubjectOpen(f"the outcome of id={id_!r} is held until {subject.due}; it is {at}")
-    if state.counts_days:
-        state.f.begin_day(at // _DAY)
+    book, money = state.book, state.money
+    if book.thaw is not None and book.thaw.per_day is not None:
+        book.begin_day(at // _DAY)
     for on in subject.versions:
-        steps = state.steps
-        if steps is None or not steps.settle(on, subject.outcome):
-            state.f.settle(on, subject.outcome)
+        book.close(book.find(on), subject.outcome)
     payouts = subject.if_1 if subject.outcome else subject.if_0
-    money = state.money
+    state.journal.keep(money)
     money.payouts += payouts
     money.earned += subject.premiums
     if money.lost > money.capital:
         raise ConservationError(f"{money.lost} was lost, more than the capital of {money.capital}: a bug")
-    del state.subjects[id_], state.reported[id_]
+    _end(state, id_)
     body = {
         "id": id_,
         "outcome": subject.outcome,
@@ -437,17 +455,24 @@ def settled(state: State, seq: int, at: int, given: Body, finished: Finished) ->
     return body
 
 
+def _end(state: State, id_: str) -> None:
+    """Take an id out of those that are not final."""
+    for subjects in (state.subjects, state.reported):
+        state.journal.keep_item(subjects, id_)
+        subjects.pop(id_, None)
+
+
 def voided(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
-    """Call an id off: every premium is returned, and nothing is learned. What is final stays so."""
+    """Call an id off: every premium is returned, and nothing is learned. A final outcome cannot be voided."""
     id_, subject = _subject(state, given, finished)
     if subject.outcome is not None and at >= subject.due:
         raise SubjectFinal(f"{subject.outcome} was reported for id={id_!r}, and its hold is over: settle()")
     reason = read_text("reason", given.get("reason"))
     for on in subject.versions:
-        state.f.void(on)
+        state.book.void(state.book.find(on))
+    state.journal.keep(state.money)
     state.money.refunds += subject.premiums
-    del state.subjects[id_]
-    state.reported.pop(id_, None)
+    _end(state, id_)
     return {"id": id_, "reason": reason, "stakes": subject.bets, "refunds": subject.premiums}
 
 
@@ -456,26 +481,31 @@ def deposited(state: State, seq: int, at: int, given: Body, finished: Finished) 
     amount = read_units("amount", given.get("amount"), least=1)
     if state.money.capital + amount > MOST_UNITS:
         raise ValueError(f"capital must be at most {MOST_UNITS:,} units; got {amount:,} more")
-    state.f = with_capital(state.f, state.f.capital + amount)
-    state.money.capital += amount
-    return {"amount": amount, "capital": state.money.capital}
+    return _change_capital(state, amount)
 
 
 def withdrawn(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
     """Take out of the capital what neither losses nor open bets need."""
     amount = read_units("amount", given.get("amount"), least=1)
     try:
-        state.f = with_capital(state.f, state.f.capital - amount)
+        body = _change_capital(state, -amount)
     except CapitalNeeded as refused:
         left = max(0, int(state.f.capital - refused.limit))
         message = f"amount must be at most {left}, what the certificate leaves; got {amount}"
         raise CapitalRefused(message, left) from None
-    state.money.capital -= amount
-    return {"amount": amount, "capital": state.money.capital}
+    return body | {"amount": amount}
+
+
+def _change_capital(state: State, more: int) -> Body:
+    book = state.book
+    book.change_capital((book.capital or 0.0) + more)
+    state.journal.keep(state.money)
+    state.money.capital += more
+    return {"amount": more, "capital": state.money.capital}
 
 
 def compensated(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
-    """Make good a mistake that was found too late: outside the certificate, and shown."""
+    """Compensate for a mistake that was found too late: outside the certificate, and shown."""
     amount = read_units("amount", given.get("amount"), least=1)
     by, reason = read_text("by", given.get("by")), read_text("reason", given.get("reason"))
     id_ = read_text("id", given.get("id"))
@@ -483,6 +513,7 @@ def compensated(state: State, seq: int, at: int, given: Body, finished: Finished
         raise SubjectOpen(f"id={id_!r} is not final: replace its report, or void it")
     if finished(id_) is None:
         raise absent(id_, finished)
+    state.journal.keep(state.money)
     state.money.compensated += amount
     return {"id": id_, "by": by, "amount": amount, "reason": reason}
 
@@ -490,7 +521,8 @@ def compensated(state: State, seq: int, at: int, given: Body, finished: Finished
 def rekeyed(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
     """Sign receipts with another key from here on; `key` is its public part."""
     key = read_text("key", given.get("key"))
-    state.keys.append(key)
+    state.journal.keep(state)
+    state.keys = (*state.keys, key)
     return {"key": key}
 
 
@@ -498,8 +530,8 @@ def rekeyed(state: State, seq: int, at: int, given: Body, finished: Finished) ->
 ENDS = ("settled", "voided")
 
 KINDS: dict[str, Callable[[State, int, int, Body, Finished], Body]] = {
-    rule.__name__: rule
-    for rule in (
+    request.__name__: request
+    for request in (
         created,
         forecast,
         staked,

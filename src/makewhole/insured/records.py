@@ -1,0 +1,322 @@
+"""The records of a book: open forecasts, the stakes on them, customers' accounts, and sums over forecasts.
+
+They change in place; `changing` names the fields that do, which the `Journal` keeps before they change.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from makewhole import arguments, rules
+from makewhole.corrections import Proposal
+from makewhole.corrections.names import Name
+from makewhole.decisions import Forecast, binary_forecast, class_forecast
+from makewhole.insured.journal import Record
+from makewhole.insured.totals import Totals
+
+# Names a forecast or a bettor: any text or whole number.
+Id = str | int
+
+
+class Stake(NamedTuple):
+    """A bet: one amount per leg, and who placed it, if she gave a name.
+
+    On classes at one price, which are one leg, that amount is a tuple with a number for each class. `levels`
+    are the names whose lines the stake counts in. `surcharges` is what it costs in addition to the published
+    price, on each leg; empty if nothing.
+    """
+
+    amounts: tuple[Any, ...]
+    by: Id | None = None
+    levels: tuple[Name, ...] = ()
+    surcharges: tuple[float, ...] = ()
+
+
+class Leg(Record):
+    """One binary bet within a forecast: the event itself, or one of its classes.
+
+    `mu` and `c` are what was published and `mu_hat` and `c_hat` what the base said. The correction's target
+    is measured from `origin`; `proposal` says which λ to credit. Under a reserve that is over another
+    correction, `inner` is that correction's proposal. `net`, `gross` and `surcharge` sum up the stakes.
+    """
+
+    __slots__ = ("c", "c_hat", "gross", "inner", "mu", "mu_hat", "net", "origin", "proposal", "surcharge")
+    changing = ("net", "gross", "surcharge")
+
+    def __init__(
+        self,
+        mu: float,
+        c: float,
+        origin: float,
+        proposal: Proposal,
+        mu_hat: float,
+        c_hat: float,
+        inner: Proposal | None = None,
+    ) -> None:
+        self.mu, self.c, self.origin, self.proposal = mu, c, origin, proposal
+        self.mu_hat, self.c_hat, self.inner = mu_hat, c_hat, inner
+        self.net = self.gross = self.surcharge = 0.0
+
+    def unstaked(self) -> Leg:
+        """The same leg without stakes, to sum up those of one customer."""
+        return Leg(self.mu, self.c, self.origin, self.proposal, self.mu_hat, self.c_hat, self.inner)
+
+    def add(self, b: float, surcharge: float) -> None:
+        """Add a stake."""
+        self.net += b
+        self.gross += abs(b)
+        self.surcharge += surcharge
+
+    def gross_stakes(self) -> tuple[float, ...]:
+        """The sums that the cap is on."""
+        return (self.gross,)
+
+    def room(self, one_sided: bool, max_stake: float, cap: float) -> float:
+        """The most that this leg can lose if it is staked in full."""
+        return rules.room(self.mu, self.c, one_sided, max_stake)
+
+    def pay(self, b: float, y: float) -> float:
+        """What a stake receives, before its surcharge."""
+        paid: float = rules.payment(b, y, self.mu, self.c)
+        return paid
+
+    def worst_loss(self) -> float:
+        """The most that the stakes can lose."""
+        return rules.worst_loss(self.net, self.gross, self.mu, self.c, self.surcharge)
+
+    def balance(self, y: float, cap: float) -> tuple[float, float, float]:
+        """The loss at the published price, the target and the weight."""
+        return rules.balance(self.mu, self.c, self.origin, y, self.net, self.gross, cap)
+
+
+class SharedLeg(Record):
+    """All classes of a forecast at one price, which are one bet (docs/theory.md, Theorem G).
+
+    The same stake on every class neither wins nor loses, as one class happens and the μ add up to 1. So a
+    stake is paid without its median, and costs c times its size, the sum of the distances from the median.
+    To the correction that is one bet with an outcome between −1 and 1. `nets` and `grosses` sum up the
+    stakes on each class, `median` their medians, `gross` their sizes.
+    """
+
+    __slots__ = ("c", "c_hat", "gross", "grosses", "inner", "median", "mus", "nets", "origin", "proposal")
+    changing = ("nets", "grosses", "median", "gross")
+    surcharge = 0.0  # there are no customers' lines at one price
+
+    def __init__(
+        self,
+        mus: tuple[float, ...],
+        c: float,
+        origin: float,
+        proposal: Proposal,
+        c_hat: float,
+        inner: Proposal | None = None,
+    ) -> None:
+        self.mus, self.c, self.origin, self.proposal = mus, c, origin, proposal
+        self.c_hat, self.inner = c_hat, inner
+        self.nets = self.grosses = (0.0,) * len(mus)
+        self.median = self.gross = 0.0
+
+    def add(self, amounts: tuple[float, ...], surcharge: float) -> None:
+        """Add a stake on all classes."""
+        median, size = rules.median_and_size(amounts)
+        self.nets = tuple([net + b for net, b in zip(self.nets, amounts, strict=True)])
+        self.grosses = tuple([gross + abs(b) for gross, b in zip(self.grosses, amounts, strict=True)])
+        self.median += median
+        self.gross += size
+
+    def gross_stakes(self) -> tuple[float, ...]:
+        """The sums that the cap is on, one for each class."""
+        return self.grosses
+
+    def room(self, one_sided: bool, max_stake: float, cap: float) -> float:
+        """The most that all classes together can lose."""
+        return rules.shared_room(self.c, cap)
+
+    def pay(self, amounts: tuple[float, ...], y: int) -> float:
+        """What a stake receives."""
+        median, size = rules.median_and_size(amounts)
+        return rules.fair_gain(amounts, median, self.mus, amounts[y]) - size * self.c
+
+    def worst_loss(self) -> float:
+        """The most that the stakes can lose: the class with the largest net stake happens."""
+        worst = rules.fair_gain(self.nets, self.median, self.mus, max(self.nets)) - self.gross * self.c
+        return worst if worst > 0.0 else 0.0
+
+    def balance(self, y: int, cap: float) -> tuple[float, float, float]:
+        """The loss, the target and the weight: the stakes won B = z·A, of the size A."""
+        won = rules.fair_gain(self.nets, self.median, self.mus, self.nets[y])
+        return rules.balance(0.0, self.c, self.origin, 1.0, won, self.gross, cap)
+
+
+AnyLeg = Leg | SharedLeg
+
+
+def worst_loss(legs: Sequence[Any]) -> float:
+    """The most that the stakes on these legs can lose together; of several classes, one happens."""
+    if len(legs) == 1:
+        alone: float = legs[0].worst_loss()
+        return alone
+    if_none = surcharges = 0.0
+    for leg in legs:
+        if_none += -leg.net * leg.mu - leg.gross * leg.c
+        surcharges += leg.surcharge
+    return max(0.0, if_none - surcharges + max([leg.net for leg in legs]))
+
+
+class Position(Record):
+    """The stakes of one name on one open forecast: a copy of its legs with only these, and their risk."""
+
+    __slots__ = ("at_risk", "legs", "stakes")
+    changing = ("at_risk", "stakes")
+
+    def __init__(self, legs: list[Leg]) -> None:
+        self.legs, self.at_risk, self.stakes = legs, 0.0, 0
+
+
+class Open(Record):
+    """A forecast that awaits its outcome.
+
+    `number` says when it was made, as a serial number. `room` is what it could lose on each leg if it were
+    staked in full; None where no bound needs to know. `at_risk` is what it can lose as staked, hedges between
+    classes included, and `exposed` what it can lose on each leg by itself; None unless exposure is capped.
+    `positions` are those of named customers; the only stake on a forecast is the position of all its levels,
+    so there are none before the second stake.
+    """
+
+    __slots__ = (
+        "_forecast",
+        "at_risk",
+        "exposed",
+        "groups",
+        "id",
+        "legs",
+        "number",
+        "one_sided",
+        "positions",
+        "room",
+        "stakes",
+        "x",
+    )
+    changing = ("at_risk", "exposed", "positions")
+
+    def __init__(
+        self, id_: Id, number: int, x: Any, legs: list[Any], groups: tuple[Name, ...], one_sided: bool
+    ) -> None:
+        self.id, self.number, self.x, self.legs, self.groups = id_, number, x, legs, groups
+        self.one_sided = one_sided
+        self._forecast: Forecast | None = None
+        self.room: tuple[float, ...] | None = None
+        self.exposed: tuple[float, ...] | None = None
+        self.at_risk = 0.0
+        self.stakes: list[Stake] = []
+        self.positions: dict[Name, Position] | None = None
+
+    @property
+    def forecast(self) -> Forecast:
+        """What was published."""
+        if self._forecast is None:
+            self._forecast = published(self.legs, self.id, self.one_sided)
+        return self._forecast
+
+    @property
+    def gross(self) -> float:
+        """The sum of the sizes of all stakes."""
+        if len(self.legs) == 1:
+            alone: float = self.legs[0].gross
+            return alone
+        return math.fsum(leg.gross for leg in self.legs)
+
+
+def published(legs: Sequence[Any], id_: Id | None, one_sided: bool) -> Forecast:
+    """The forecast that these legs make up."""
+    first = legs[0]
+    if type(first) is SharedLeg:
+        return class_forecast(first.mus, first.c, id_)
+    if len(legs) == 1:
+        return binary_forecast(first.mu, first.c, id_, one_sided)
+    mu, c = np.array([leg.mu for leg in legs]), np.array([leg.c for leg in legs])
+    sums_to_one = abs(float(mu.sum()) - 1.0) <= arguments.SUM_TOLERANCE  # clipped, it need not
+    return Forecast(mu, c, id_, len(legs), one_sided, simplex=sums_to_one)
+
+
+class Account(Record):
+    """What a name has taken, net, on settled forecasts, and what her open bets can take at most.
+
+    `low` is what rounding has cut off from `total`; `open` counts the forecasts with bets of hers.
+    """
+
+    __slots__ = ("at_risk", "low", "open", "total")
+    changing = ("total", "low", "at_risk", "open")
+
+    def __init__(self, total: float = 0.0, low: float = 0.0, at_risk: float = 0.0) -> None:
+        self.total, self.low, self.at_risk, self.open = total, low, at_risk, 0
+
+    @property
+    def taken(self) -> float:
+        """What she has taken; below 0 if she has lost."""
+        return self.total + self.low
+
+
+class Exposure(Record):
+    """What open forecasts can lose, and could; each tuple has a number per correction.
+
+    `potential` is what they could lose if every stake there is room for were placed: a stake may come long
+    after its forecast, when the price has moved. `late_potential` and `late_open` are the most of it, and the
+    most forecasts, while several were open: the bounds need no more, because a forecast that is settled
+    before the next one adds nothing. `staked` is what they can lose as staked, leg by leg, and `lost` what was
+    lost; these two only where exposure is capped (`low` is what rounding has cut off from `lost`).
+    """
+
+    __slots__ = ("late_open", "late_potential", "lost", "low", "potential", "staked")
+    changing = ("late_open", "late_potential", "potential", "staked", "lost", "low")
+
+    def __init__(self, count: int) -> None:
+        zero = (0.0,) * count
+        self.late_open = 0
+        self.potential = self.late_potential = self.staked = self.lost = self.low = zero
+
+    def enter(self, room: tuple[float, ...], open_: int) -> None:
+        """Add a forecast that could lose `room`; with it, `open_` are open."""
+        self.potential = potential = add(self.potential, room)
+        if open_ > 1:
+            self.late_potential = tuple(map(max, self.late_potential, potential))
+            self.late_open = max(self.late_open, open_)
+
+    def leave(self, room: tuple[float, ...] | None, exposed: tuple[float, ...] | None, open_: int) -> None:
+        """Take a forecast out; `open_` are left."""
+        if not open_:  # no rounding may be left over
+            self.staked = self.potential = (0.0,) * len(self.staked)
+            return
+        if room is not None:
+            self.potential = subtract(self.potential, room)
+        if exposed is not None:
+            self.staked = subtract(self.staked, exposed)
+
+
+class Scope(Record):
+    """Sums over all forecasts, or over those of one group: what is open, and what was settled."""
+
+    __slots__ = ("at_risk", "exposure", "open", "totals")
+    changing = ("open", "at_risk")
+
+    def __init__(self, corrections: int, totals: Totals | None = None) -> None:
+        self.open, self.at_risk = 0, 0.0
+        self.exposure, self.totals = Exposure(corrections), Totals() if totals is None else totals
+
+
+def add(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...]:
+    """Number by number."""
+    if len(one) == 1:
+        return (one[0] + other[0],)
+    return tuple([a + b for a, b in zip(one, other, strict=True)])
+
+
+def subtract(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...]:
+    """Number by number."""
+    if len(one) == 1:
+        return (one[0] - other[0],)
+    return tuple([a - b for a, b in zip(one, other, strict=True)])

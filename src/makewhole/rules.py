@@ -1,0 +1,282 @@
+"""Every formula of money, once: what a stake pays, what it can lose, what it costs, and what is left.
+
+These are plain functions of numbers. `bets` calls them on arrays, the book of an `InsuredForecaster` on one
+stake at a time, and backtests compile the same source with numba, so all of them give the same numbers. How λ
+moves is not here: each correction has its own file in `corrections/`.
+
+The letters are those of the notation table in ARCHITECTURE.md: b is one stake, B and A (`net` and `gross`)
+are the sums of all stakes and of their sizes on one forecast, M (`max_stake`) is the cap on A.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+# --- a bet ------------------------------------------------------------------------------------------------
+
+
+def payment(b: Any, y: Any, mu: Any, c: Any) -> Any:
+    """Return what a stake of b receives, and the forecaster loses: b·(y − μ) − |b|·c."""
+    return b * (y - mu) - abs(b) * c
+
+
+def worst_loss(net: float, gross: float, mu: float, c: float, surcharge: float) -> float:
+    """Return the most that stakes on one event can lose the forecaster; at least 0, as it may be voided.
+
+    `surcharge` is what they cost in addition to the published price, whatever happens.
+    """
+    worst = -net * mu - gross * c - surcharge
+    if net > 0.0:
+        worst += net
+    return worst if worst > 0.0 else 0.0
+
+
+def room(mu: float, c: float, one_sided: bool, max_stake: float) -> float:
+    """Return the most that a forecast can lose if it is staked in full on the worse side."""
+    return (1.0 - mu if one_sided else max(0.0, 1.0 - mu - c, mu - c)) * max_stake
+
+
+# --- Algorithm 1: what is published, and what the correction learns from it -------------------------------
+
+
+class Publishing(NamedTuple):
+    """How forecasts are published: `one_sided` and `sound` as in `Terms`, `integrates` of the correction."""
+
+    one_sided: bool
+    sound: bool
+    integrates: bool
+
+
+def publish(
+    mu_hat: float, c_hat: float, lam: float, how: Publishing, least: float
+) -> tuple[float, float, float]:
+    """Return (μ, c, origin): what is published, and the number from which the target is measured.
+
+    Normally μ = μ̂, c = ĉ + λ, and the origin is ĉ. One-sided, c is 0 and ĉ + λ is added to μ instead. In
+    sound mode c is clipped to [0, ½] and μ to [c, 1 − c]. `least` is the smallest c (one-sided: the smallest
+    μ) with which the forecaster cannot lose more than its capital.
+
+    If a number was clipped, the loss is not w·(x − λ) with the target x = z − ĉ (see `balance`). The target
+    is then measured from c − λ, with the c that was published. There is one exception: if c was raised and
+    the correction averages its targets, x = z − ĉ is kept. It stays in the correction's range, and stands
+    for at least as much as was lost.
+    """
+    one_sided, sound, integrates = how
+    wanted = c_hat + lam
+    if one_sided:
+        return min(max(mu_hat + wanted, 0.0, least), 1.0), 0.0, -lam
+    if not sound:
+        return mu_hat, wanted, c_hat
+    c = min(max(wanted, 0.0, least), 0.5)
+    mu = min(max(mu_hat, c), 1.0 - c)
+    if c == wanted or (c > wanted and not integrates):
+        return mu, c, c_hat
+    return mu, c, c - lam
+
+
+def refine(c_hat: float, inner_lam: float) -> float:
+    """Return what a reserve over another correction adds to: ĉ + λ' of that correction, in [0, ½]."""
+    return min(max(c_hat + inner_lam, 0.0), 0.5)
+
+
+def balance(
+    mu: float, c: float, origin: float, outcome: float, net: float, gross: float, max_stake: float
+) -> tuple[float, float, float]:
+    """Return (ℓ, x, w) of a settled forecast: the loss, the target and the weight.
+
+    With z = (B/A)·(y − μ), the target x = z − origin is the λ that would have balanced the forecast,
+    w = A/M, and ℓ/M = w·(x − λ).
+    """
+    if gross == 0.0:
+        return 0.0, -origin, 0.0
+    error = outcome - mu
+    return net * error - gross * c, net / gross * error - origin, gross / max_stake
+
+
+# --- several classes at one price -------------------------------------------------------------------------
+
+
+def without_common(amounts: Sequence[float]) -> tuple[float, ...]:
+    """Return a stake on classes without the part that is the same on all, which neither wins nor loses."""
+    low, high = min(amounts), max(amounts)
+    if low <= 0.0 <= high:
+        return tuple(amounts)
+    common = low if low > 0.0 else high
+    return tuple([b - common for b in amounts])
+
+
+def median_and_size(amounts: Sequence[float]) -> tuple[float, float]:
+    """Return the median m of a stake on classes, as in `multiclass.centred`, and its size Σ|b − m|."""
+    ascending = sorted(amounts)
+    count = len(ascending)
+    median = ascending[count // 2]
+    if not count % 2:
+        lower = ascending[count // 2 - 1]
+        median = min(max((ascending[0] + ascending[-1]) / 2, lower), median)
+    size = 0.0
+    for b in amounts:  # not sum(): later Pythons add up differently
+        size += abs(b - median)
+    return median, size
+
+
+def fair_gain(amounts: Sequence[float], median: float, mus: Sequence[float], won: float) -> float:
+    """Return what a stake on classes wins at fair odds, without its median: b_y − m − Σ (b_k − m)·μ_k.
+
+    `won` is b_y, the stake on the class that happened.
+    """
+    fair = 0.0
+    for b, mu in zip(amounts, mus, strict=True):
+        fair += (b - median) * mu
+    return won - median - fair
+
+
+def shared_room(c: float, cap: float) -> float:
+    """Return the most that classes at one price can lose: no bet wins more than its size, and it costs c."""
+    return max(0.0, 1.0 - c) * cap
+
+
+# --- what a capital, and what a customer's line, leave ----------------------------------------------------
+
+
+def left_of(limit: float, lost: float, at_risk: float) -> float:
+    """Return what a capital or a line leaves, after what was lost and what open bets can still lose."""
+    return limit - lost - at_risk
+
+
+def too_much(now: float, then: float, left: float) -> bool:
+    """Whether bets that can lose `then` instead of `now` must be refused, because only `left` is left."""
+    return then > now and then > left
+
+
+def released(at_risk: float, part: float, still_open: int) -> float:
+    """Return what open bets can lose after one of them, which could lose `part`, has gone."""
+    return max(0.0, at_risk - part) if still_open else 0.0  # no rounding may be left over
+
+
+def least_price(left: float, legs: int, max_stake: float, one_sided: bool) -> float:
+    """Return the least c (one-sided: ask) at which a forecast of these legs cannot lose more than is left."""
+    left = max(0.0, left - 1e-12 * max_stake) / legs  # rounding must not pass it
+    return 1.0 - left / max_stake if one_sided else 0.5 - left / (2 * max_stake)
+
+
+def barrier_price(left: float, scale: float, straight: bool, top: float) -> float:
+    """Return the price when this much of a capital is left: `top` if nothing is, and less the more there is.
+
+    It is top·exp(−left/scale), or with `straight` top·(1 − left/scale), but not below 0.
+    """
+    if left <= 0.0:
+        return top
+    if straight:
+        return max(0.0, top * (1.0 - left / scale))
+    return top * math.exp(-left / scale)
+
+
+# --- what a customer is asked -----------------------------------------------------------------------------
+
+
+def line_price(left: float, at_risk: float, scale: float, room: float, margin: float, top: float) -> float:
+    """Return the least c (one-sided: ask) for a customer when this much of her line is left.
+
+    It is smooth in what was settled. Her open bets count only so far as a forecast, which can lose `room`,
+    must not be able to lose more than is left: otherwise many open bets would price her out.
+    """
+    asked = barrier_price(left, scale, False, top)
+    left -= at_risk + margin
+    if left < room:
+        asked = max(asked, barrier_price(left, room, True, top))
+    return asked
+
+
+def own_price(
+    mu: float, c: float, mu_hat: float, price: float, one_sided: bool, sound: bool
+) -> tuple[float, float]:
+    """Return the μ and c for a customer who is asked this price; `mu` and `c` are what was published."""
+    if one_sided:
+        return min(max(mu, price), 1.0), 0.0
+    if price <= c:
+        return mu, c
+    if not sound:  # in exact mode μ stays where it is
+        return mu, price
+    wide = min(price, 0.5)
+    return min(max(mu_hat, wide), 1.0 - wide), wide
+
+
+def surcharge(b: float, mu: float, c: float, own_mu: float, own_c: float) -> float:
+    """Return what a stake costs more at a customer's own price than at the published one."""
+    return max(0.0, abs(b) * (own_c - c) + b * (own_mu - mu))
+
+
+def with_surcharge(
+    loss: float, target: float, surcharge: float, gross: float, booked: bool
+) -> tuple[float, float]:
+    """Return the loss and the target of a forecast whose customers paid a surcharge.
+
+    If it is `booked`, w·(x − λ) stays the loss: the target counts it as well.
+    """
+    if surcharge == 0.0:
+        return loss, target
+    return loss - surcharge, target - surcharge / gross if booked else target
+
+
+def learned_loss(loss: float, surcharge: float, sound: bool) -> float:
+    """Return the loss that the correction learns: in exact mode, that at the published price."""
+    return loss if sound else loss + surcharge
+
+
+# --- a thaw -----------------------------------------------------------------------------------------------
+
+
+def thaw_allowed(
+    budget: float, per_forecast: float, root: float, share: float, rounds: int, profit: float
+) -> float:
+    """Return what a thaw may have conceded after this many settled forecasts, with this largest profit."""
+    return budget + per_forecast * rounds + root * math.sqrt(rounds) + share * profit
+
+
+def concede(lam: float, left: float, max_stake: float) -> tuple[float, float]:
+    """Return the weight of the bet that a correction is told of, and what that concedes: at most `left`."""
+    weight = min(1.0, left / (max_stake * lam))
+    return weight, max_stake * weight * lam
+
+
+# --- sums that do not forget ------------------------------------------------------------------------------
+
+
+def add_exactly(total: float, low: float, x: float) -> tuple[float, float]:
+    """Add x to the sum `total` + `low`, where `low` is what rounding has cut off; return the new two.
+
+    Each addition errs by at most 2⁻¹⁰⁴ of the largest number in it. So after a trillion of them the error is
+    still far below one ordinary rounding ("double-double" arithmetic: Dekker 1971, Knuth's TwoSum). What was
+    cut off last time is added before x: the compiled loop, which waits for x, has done that by then.
+    """
+    sum_ = total + low
+    back = sum_ - total
+    low = (total - (sum_ - back)) + (low - back)
+    total = sum_ + x
+    back = total - sum_
+    return total, low + ((sum_ - (total - back)) + (x - back))
+
+
+# Those that the compiled loops call: pass them to `jit` together with a loop.
+COMPILED = (
+    payment,
+    worst_loss,
+    room,
+    publish,
+    refine,
+    balance,
+    left_of,
+    too_much,
+    least_price,
+    barrier_price,
+    line_price,
+    own_price,
+    surcharge,
+    with_surcharge,
+    learned_loss,
+    thaw_allowed,
+    concede,
+    add_exactly,
+)
