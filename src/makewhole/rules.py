@@ -145,9 +145,9 @@ def left_of(limit: float, lost: float, at_risk: float) -> float:
     return limit - lost - at_risk
 
 
-def too_much(now: float, then: float, left: float) -> bool:
-    """Whether bets that can lose `then` instead of `now` must be refused, because only `left` is left."""
-    return then > now and then > left
+def too_much(limit: float, lost: float, at_risk: float, now: float, then: float) -> bool:
+    """Whether a limit does not allow bets that can lose `then` instead of `now`, of all that is at risk."""
+    return then > now and then > limit - lost - (at_risk - now)
 
 
 def released(at_risk: float, part: float, still_open: int) -> float:

@@ -87,7 +87,7 @@ CALLS: list[tuple[Callable[[Any], Any], Any, str]] = [
     (lambda b: b.stake("open", by="ann", stake=10, price=-1), ValueError, "price must be"),
     (lambda b: b.stake("open", by="ann", stake=10, price=True), WRONG, "price must be"),
     (lambda b: b.stake("open", by="ann", stake=10, price="9"), WRONG, "price must be"),
-    (lambda b: b.stake("open", by=None, stake=10), TypeError, "by must name who stakes"),
+    (lambda b: b.stake("open", by=None, stake=10), TypeError, "by must name the customer to pay"),
     (lambda b: b.stake("open", by=[], stake=10), ValueError, "by must"),
     (lambda b: b.stake("open", by=["a", "a"], stake=10), ValueError, "by must"),
     (lambda b: b.stake("open", by=[str(i) for i in range(17)], stake=10), ValueError, "by must .* 16"),

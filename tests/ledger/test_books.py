@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import makewhole as mw
-from makewhole.insured.capital import with_capital
 from makewhole.ledger import (
     Book,
     CapitalRefused,
@@ -32,7 +31,7 @@ from makewhole.ledger import (
 )
 from makewhole.ledger.events import chained
 from makewhole.ledger.money import due_for, whole_price
-from makewhole.ledger.rules import State
+from makewhole.ledger.requests import State
 
 
 class Clock:
@@ -228,7 +227,7 @@ def test_where_nothing_is_held_an_outcome_is_settled_in_one_step(ledger: Ledger,
     with pytest.raises(ValueError, match="outcome must be 0 or 1; got 2"):
         prompt.forecast("UA-3", mu=0.2) and prompt.settle("UA-3", 2)
     assert [one["id"] for one in prompt.settle()] == ["UA-2"]
-    assert prompt.open_ids() == ["UA-3"]
+    assert [one.id for one in prompt.open_forecasts()] == ["UA-3"]
     ledger.verify()
 
 
@@ -287,12 +286,13 @@ def test_another_capital_changes_the_price_as_if_it_had_been_so_from_the_start()
         return f
 
     thaw = mw.Thaw(budget=50)
-    grown = with_capital(play(mw.InsuredForecaster(max_stake=1, capital=100, thaw=thaw, lines=None)), 120.0)
+    grown = play(mw.InsuredForecaster(max_stake=1, capital=100, thaw=thaw, lines=None))
+    grown.change_capital(120.0)
     whole = play(mw.InsuredForecaster(max_stake=1, capital=120, thaw=thaw, lines=None))
     assert grown.certificate().bound == whole.certificate().bound == 120
     assert grown.forecast(mu=0.5).c == pytest.approx(whole.forecast(mu=0.5).c, rel=1e-9)
     with pytest.raises(ValueError, match="capital can be changed with a Barrier"):
-        with_capital(mw.InsuredForecaster(None, mw.Reserve.for_capital(100, 1), max_stake=1), 120.0)
+        mw.InsuredForecaster(None, mw.Reserve.for_capital(100, 1), max_stake=1).change_capital(120.0)
 
 
 # --- keys, receipts ---------------------------------------------------------------------------------------
@@ -366,7 +366,7 @@ def test_a_new_key_is_an_event_and_old_receipts_stay_good(tmp_path: Path, book: 
     assert old.signed[0] != new.signed[0] == public
     assert book.public_keys() == [old.signed[0], public]
     snapshot = State.from_plain("delays", book._writer.state().to_plain())
-    assert snapshot.keys == book.public_keys() == ledger.store.public_keys("delays")
+    assert list(snapshot.keys) == book.public_keys() == ledger.store.public_keys("delays")
     assert ledger.verify([old, new]).receipts == 2
     assert (tmp_path / "books.db.key").stat().st_mode & 0o777 == 0o600
     (tmp_path / "books.db.key").unlink()
@@ -438,7 +438,7 @@ def test_a_book_opens_from_its_snapshot_and_goes_on_as_if_it_had_not(
 def test_memory_does_not_grow_with_what_is_settled(book: Book, clock: Clock) -> None:
     def sizes() -> tuple[int, int]:
         state = book._writer.state()
-        return len(json.dumps(state.to_plain())), len(state.f._state)
+        return len(json.dumps(state.to_plain())), len(state.book.opens)
 
     def rounds(start: int, count: int) -> None:
         for k in range(start, start + count):
@@ -471,7 +471,7 @@ def test_a_model_of_the_callers_makes_forecasts_that_need_no_model_to_be_read(le
     ledger.create("model", capital=1_000, max_stake=10, unit="cent")
     book = ledger.book("model", base=lambda x: 0.25 * x)
     assert book.forecast("e", x=2)["published"] == [0.5, 0.02]
-    assert ledger.book("model").open_ids() == ["e"]
+    assert [one.id for one in ledger.book("model").open_forecasts()] == ["e"]
     with pytest.raises(TypeError, match="there is a base"):
         book.forecast("e", mu=0.5)
     ledger.verify()

@@ -151,7 +151,7 @@ class Machine(RuleBasedStateMachine):
         assert now.lost <= now.capital
         assert model.lost + sum(thing.worst() for thing in model.open().values()) <= model.capital
         assert now.events == model.events
-        assert set(self.books[0].open_ids()) == set(model.open())
+        assert {one.id for one in self.books[0].open_forecasts()} == set(model.open())
         assert self.ledgers[0].verify(book=self.name).heads == {self.name: (now.events, now.head)}
         for id_, thing in model.things.items():
             assert thing.gross() <= model.max_stake

@@ -568,7 +568,7 @@ def test_a_book_that_is_damaged_is_said_and_does_not_hold_up_the_others(tmp_path
             damaged.close()
             other.forecast("e", mu=0.5)
             other.report("e", 1)
-            wait_for(lambda: not other.open_ids(), "the settlement of another book")
+            wait_for(lambda: not other.open_forecasts(), "the settlement of another book")
         with made.client() as client:
             text = client.get("/metrics").text
         failures = re.search(r"^makewhole_failures_total (\d+)$", text, re.MULTILINE)

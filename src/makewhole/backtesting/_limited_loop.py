@@ -89,16 +89,16 @@ def surcharge_of(
     return surcharge(b, mu, c, own_mu, own_c)
 
 
-def refused(names: Any, t: int, risk: float, left: float) -> bool:
+def refused(names: Any, t: int, risk: float, capital: float, lost: float) -> bool:
     """Whether a stake that can lose this much is more than the capital leaves, or one of her lines."""
     by, accounts = names
     for k in range(by.shape[1]):
         who = by[t, k]
         if who >= 0:
-            line_left = left_of(accounts[who, 0], accounts[who, 2] + accounts[who, 3], 0.0)
-            if too_much(0.0, risk, line_left):
+            taken = accounts[who, 2] + accounts[who, 3]
+            if too_much(accounts[who, 0], taken, 0.0, 0.0, risk):
                 return True
-    return too_much(0.0, risk, left)
+    return too_much(capital, lost, 0.0, 0.0, risk)
 
 
 def pay(names: Any, t: int, paid: float, keep_gains: bool) -> None:
@@ -154,7 +154,7 @@ def make_limited_replay(
             mu, c, origin = publish(mu_hat[t], width, proposal[0], how, least)
             b, size, loss = net[t], gross[t], 0.0
             more = surcharge_of(names, t, b, (mu, c, mu_hat[t]), lines, how)
-            if refused(names, t, worst_loss(b, size, mu, c, more), left):
+            if refused(names, t, worst_loss(b, size, mu, c, more), capital, total + low):
                 totals[6], totals[7], size = totals[6] + 1.0, totals[7] + size, 0.0
             else:
                 loss, target, weight = balance(mu, c, origin, outcome[t], b, size, max_stake)

@@ -28,7 +28,7 @@ from makewhole.corrections import (
 )
 from makewhole.corrections.certificate import read_terms
 from makewhole.corrections.names import Name
-from makewhole.insured.records import Exposure
+from makewhole.insured.records import Scope
 from makewhole.insured.certificates import (
     GroupBounds,
     base_bound,
@@ -266,13 +266,13 @@ def _is_hard(rule: BookCorrection) -> bool:
     return rule.grouped or rule.kernels is None
 
 
-def _certificate(rule: BookCorrection, groups: list[Name], terms: Terms, exposure: Exposure) -> Certificate:
+def _certificate(rule: BookCorrection, groups: list[Name], terms: Terms, scope: Scope) -> Certificate:
     """Return the bound on what a forecaster with this correction could have lost on such a log.
 
     `groups` are those that forecasts were made for: rows that were left out make none.
     """
     if not rule.apart:
-        return certify([rule], terms, exposure)
+        return certify([rule], terms, scope)
     bounds = GroupBounds()
     for name in groups if rule.all_groups is None else rule.all_groups:
         bounds = bounds.begun(base_bound([rule.of_group(name)], terms))

@@ -13,7 +13,7 @@ from makewhole.backtesting._late_loop import compiled_late_replay
 from makewhole.backtesting.log import Chunk, Columns, Log
 from makewhole.backtesting.run import Run
 from makewhole.corrections import BookCorrection
-from makewhole.insured.records import Exposure
+from makewhole.insured.records import Scope
 from makewhole.jit import call
 from makewhole.rules import Publishing
 
@@ -157,11 +157,11 @@ class LateRun(Run):
         super().finish()
 
     @property
-    def exposure(self) -> Exposure:
+    def exposure(self) -> Scope:
         """What was open at once, for the certificate."""
-        exposure = Exposure(1)
-        exposure.late_open, exposure.late_potential = int(self.slots.counts[1]), (float(self.totals[6]),)
-        return exposure
+        scope = Scope(1)
+        scope.late_open, scope.late_potential = int(self.slots.counts[1]), (float(self.totals[6]),)
+        return scope
 
     @property
     def wanted_stake(self) -> float | None:

@@ -12,7 +12,7 @@ from makewhole.backtesting.path import Path, Point
 from makewhole.backtesting.player import GroupPlayer, Player
 from makewhole.backtesting.result import BacktestResult, Curve, GroupResult
 from makewhole.corrections import BookCorrection, Certificate
-from makewhole.insured.records import Exposure
+from makewhole.insured.records import Scope
 from makewhole.rules import Publishing, payment
 
 
@@ -144,9 +144,9 @@ class Run:
             trace["payment"][chunk.rows] = payment(b, y, mu, c)
 
     @property
-    def exposure(self) -> Exposure:
+    def exposure(self) -> Scope:
         """What was open at once: never more than one forecast."""
-        return Exposure(1)
+        return Scope(1)
 
     @property
     def wanted_stake(self) -> float | None:

@@ -36,7 +36,6 @@ from makewhole.insured.journal import Journal, Record
 from makewhole.insured.lines import LineBook, Lines, check_price, read_levels
 from makewhole.insured.records import (
     AnyLeg,
-    Exposure,
     Id,
     Leg,
     Open,
@@ -63,6 +62,8 @@ from makewhole.insured.totals import exact_sum
 
 # The sum of fewer stakes than this is off by less than a billionth of it.
 FEW = 1_000_000
+
+_new = tuple.__new__
 
 Key = tuple[int, Any]  # a correction's place, and a part of its memory: None, or a group
 
@@ -101,6 +102,10 @@ class Book(Record):
 
     changing = ("serial", "next_id", "bounds", "capital", "corrections")
 
+    def values(self) -> tuple[Any, ...]:
+        """The values of the fields that change."""
+        return self.serial, self.next_id, self.bounds, self.capital, self.corrections
+
     def __init__(
         self,
         terms: Terms,
@@ -124,8 +129,11 @@ class Book(Record):
         self.grouped, self.apart, self.composed = first.grouped, first.apart, first.over is not None
         # What each group may lose. With a thaw, which may concede more, only its own correction limits that.
         self.capital_each = first.capital_each if thaw is None else None
+        self.guarded = capital is not None or self.capital_each is not None
+        self.simple = not (self.grouped or self.composed)  # a correction has one memory
         self.publishing = rules.Publishing(terms.one_sided, terms.sound, first.integrates)
         self.publishes_as_is = not (terms.one_sided or terms.sound)
+        self.asks_own_price = terms.one_sided and first.at_own_price
         self.books_surcharges = terms.sound and not first.at_own_price
         self.counts_room = capital is not None or first.line_bound(self.terms) is not None
         self.capped = max_exposure is not None
@@ -137,13 +145,14 @@ class Book(Record):
         self.room_left = (1.0 - 1e-9) * terms.max_stake  # up to here, rounding cannot have hidden anything
         # --- what changes ---
         self.journal = Journal()
-        self.serial = 0  # the number of the last change
+        self.serial = 0  # the number of the latest forecast
         self.next_id = 0  # for a forecast without an id of its own
         self.opens: dict[Id, Any] = {}  # `Open`, or the `Batch` that a forecast is in
         self.everyone = Scope(len(corrections))
         self.groups: dict[Name, Scope] = {}
         self.lines = None if lines is None else LineBook(lines, terms, self.journal)
         self.thawing = ThawState()
+        self.keys: list[Key] = [(k, None) for k in range(len(corrections))]
         self.memories: dict[Key, Any] = {}  # what corrections have learned
         self.inner_memories: dict[Key, Any] = {}  # the same of those that a reserve is over
         self.bounds = GroupBounds()  # of all groups together, where each has its own correction
@@ -173,28 +182,26 @@ class Book(Record):
 
     def open(self, x: Any, said: Said, groups: tuple[Name, ...], id_: Any) -> Open:
         """Publish a forecast for features `x`, of which the base has said this."""
-        journal, opens = self.journal, self.opens
-        following = self.next_id
+        journal, opens, following = self.journal, self.opens, self.next_id
         if id_ is None:
             id_ = following
             while id_ in opens:  # a caller's own id
                 id_ += 1
             following = id_ + 1
         else:
-            id_ = read_name("id", id_)
+            if type(id_) is not str:
+                id_ = read_name("id", id_)
             if id_ in opens:
                 raise ForecastOpen(f"a forecast with the id {id_!r} is open: settle or void it first")
         legs = self.legs(said, groups)
-        journal.keep(self)
-        self.serial += 1
+        journal.append((self, self.values()))
+        self.serial = number = self.serial + 1
         self.next_id = following
-        entry = Open(id_, self.serial, x, legs, groups, self.one_sided)
-        if self.counts_room:
-            entry.room = tuple([leg.room(self.one_sided, self.max_stake, self.cap) for leg in legs])
-        self._enter(self.everyone, entry)
+        entry = Open(id_, number, x, legs, groups, self.one_sided)
+        self.everyone.enter(journal, legs, self.counts_room)
         for name in groups:
             self._enter_group(name, entry)
-        journal.keep_item(opens, id_)
+        journal.append((opens, (id_, None)))
         opens[id_] = entry
         return entry
 
@@ -206,39 +213,45 @@ class Book(Record):
         mu_hats, widths = said
         if self.one_price:  # if ĉ is not the same for all classes, the largest is taken
             proposal, inner, width = self._ask(0, max(widths), groups)
-            return [SharedLeg(mu_hats, width + proposal.lam, width, proposal, max(widths), inner)]
-        least = self._least_price(groups)
-        return [self._leg(k, mu, widths[k], least, groups) for k, mu in enumerate(mu_hats)]
+            c, origin = width + proposal.lam, width
+            room = rules.shared_room(c, self.cap) if self.counts_room else 0.0
+            return [SharedLeg(mu_hats, c, origin, proposal, max(widths), inner, room)]
+        least, how, legs = self._least_price(groups) if self.guarded else 0.0, self.publishing, []
+        for k, mu_hat in enumerate(mu_hats):
+            proposal, inner, width = self._ask(k, widths[k], groups)
+            mu, c, origin = rules.publish(mu_hat, width, proposal[0], how, least)
+            if self.asks_own_price:  # the target is measured from the μ that the correction asked for
+                origin -= mu - rules.publish(mu_hat, width, proposal[0], how, 0.0)[0]
+            if c < 0.0 and self.classes is not None:  # otherwise the same stake on all classes would win
+                c = 0.0
+            room = rules.room(mu, c, self.one_sided, self.max_stake) if self.counts_room else 0.0
+            legs.append(Leg(mu, c, origin, proposal, mu_hat, widths[k], inner, room))
+        return legs
 
     def _least_price(self, groups: tuple[Name, ...]) -> float:
         """The least c (one-sided: ask) that the capital, of all or of each group, can afford."""
-        least, scope = 0.0, self.everyone
+        least, scope, legs = 0.0, self.everyone, len(self.corrections)
         if self.capital is not None:
-            left = rules.left_of(self.capital, scope.totals.loss, scope.at_risk)
-            least = rules.least_price(left, len(self.corrections), self.max_stake, self.one_sided)
+            totals = scope.totals
+            left = rules.left_of(self.capital, totals.total + totals.low, scope.at_risk)
+            least = rules.least_price(left, legs, self.max_stake, self.one_sided)
         if self.capital_each is not None:
             for name in groups:  # while no bet is open, a group's own correction keeps to its capital
                 group = self.groups.get(name)
                 if group is not None and group.at_risk:
                     left = rules.left_of(self.capital_each, group.totals.loss, group.at_risk)
-                    price = rules.least_price(left, len(self.corrections), self.max_stake, self.one_sided)
-                    least = max(least, price)
+                    least = max(least, rules.least_price(left, legs, self.max_stake, self.one_sided))
         return least
-
-    def _leg(self, k: int, mu_hat: float, c_hat: float, least: float, groups: tuple[Name, ...]) -> Leg:
-        """One binary bet, of which the base says μ̂ and ĉ; `least` is the least c that can be afforded."""
-        proposal, inner, width = self._ask(k, c_hat, groups)
-        mu, c, origin = rules.publish(mu_hat, width, proposal[0], self.publishing, least)
-        if self.one_sided and self.corrections[k].at_own_price:
-            # The target is measured from the μ that the correction asked for.
-            origin -= mu - rules.publish(mu_hat, width, proposal[0], self.publishing, 0.0)[0]
-        if c < 0.0 and self.classes is not None:  # otherwise the same stake on all classes would win
-            c = 0.0
-        return Leg(mu, c, origin, proposal, mu_hat, c_hat, inner)
 
     def _ask(self, k: int, c_hat: float, groups: tuple[Name, ...]) -> tuple[Any, Any, float]:
         """The proposals of a correction and of the one that it is over, and the ĉ that λ is added to."""
         correction = self.corrections[k]
+        if self.simple:
+            memory = self.memories[self.keys[k]]
+            proposal, after = correction.proposed(memory)
+            if after is not memory:
+                self._set(self.memories, self.keys[k], after)
+            return proposal, None, c_hat
         keys, memory = self._recall(k, groups)
         proposal, after = correction.proposed(memory)
         if after is not memory:
@@ -246,93 +259,79 @@ class Book(Record):
         if not self.composed:
             return proposal, None, c_hat
         inner_correction: Any = correction.over
-        key = (k, keys[0][1])
-        before = self._recall_inner(key, inner_correction)
+        before = self._recall_inner(keys[0], inner_correction)
         inner, moved = inner_correction.proposed(before)
         if moved is not before:
-            self._set(self.inner_memories, key, moved)
+            self._set(self.inner_memories, keys[0], moved)
         return proposal, inner, rules.refine(c_hat, inner[0])
 
-    def _enter(self, scope: Scope, entry: Open) -> None:
-        """Count a new forecast in everyone's sums, or in a group's."""
-        self.journal.keep(scope)
-        scope.open += 1
-        if entry.room is not None:
-            self.journal.keep(scope.exposure)
-            scope.exposure.enter(entry.room, scope.open)
-
     def _enter_group(self, name: Name, entry: Open) -> None:
+        """Count a new forecast in a group's sums, and what that adds to the bound of all groups together."""
         scope = self.groups.get(name)
         new = scope is None
         if scope is None:
             scope = Scope(len(self.corrections))
             self._set(self.groups, name, scope)
-        if not (self.apart and self.counted):
-            self._enter(scope, entry)
-            return
-        answering = self.answering(name)
-        before = late_bound(answering, self.terms, scope.exposure)
-        self._enter(scope, entry)
-        if new and self.corrections[0].all_groups is None:
-            self.bounds = self.bounds.begun(base_bound(answering, self.terms))
-        self.bounds = self.bounds.later(before, late_bound(answering, self.terms, scope.exposure))
+        answering = self.answering(name) if self.apart and self.counted else None
+        before = None if answering is None else late_bound(answering, self.terms, scope)
+        scope.enter(self.journal, entry.legs, self.counts_room)
+        if answering is not None:
+            if new and self.corrections[0].all_groups is None:
+                self.bounds = self.bounds.begun(base_bound(answering, self.terms))
+            self.bounds = self.bounds.later(before, late_bound(answering, self.terms, scope))
 
     # --- take ---------------------------------------------------------------------------------------------
 
     def take(self, entry: Open, stake: Any, by: Any, price: Any = None) -> int:
         """Take a stake if every limit leaves room for it; returns its place among the payments."""
-        mark = len(self.journal.entries)
+        mark = len(self.journal)
         try:
             return self._take(entry, stake, by, price)
         except StakeRefused as refused:
             if self.classes is None:  # with classes, the limit is that of the cap that refused
-
-                def trial(size: float) -> None:
-                    self.journal.undo(mark)
-                    self._take(entry, math.copysign(size, stake), by, None)
-
-                find_limit(refused, trial)
+                self._find_limit(refused, mark, entry, stake, by)
             raise
 
+    def _find_limit(self, refused: StakeRefused, mark: int, entry: Open, stake: Any, by: Any) -> None:
+        """Set the limit of a refusal to a size that would be taken; leaves the last trial to be undone."""
+
+        def trial(size: float) -> None:
+            self.journal.undo(mark)
+            self._take(entry, math.copysign(size, stake), by, None)
+
+        find_limit(refused, trial)
+
     def _take(self, entry: Open, stake: Any, by: Any, price: Any) -> int:
-        journal, lines, legs = self.journal, self.lines, entry.legs
-        levels = read_levels(by)
+        journal, lines, legs, stakes = self.journal, self.lines, entry.legs, entry.stakes
+        levels = () if by is None else read_levels(by)
         amounts = self.read_stake(entry, stake)
-        own, surcharges = -math.inf, ()
+        name, own, surcharges = levels[-1] if levels else None, -math.inf, ()
         if lines is None:
-            counted: tuple[Name, ...] = ()
-        else:
-            counted = levels
-            if levels:
-                own = lines.price(levels)
-                surcharges = lines.surcharges(legs, amounts, own)
+            levels = ()
+        elif levels:
+            own, surcharges = lines.ask(levels, legs, amounts)
         if price is not None:
             check_price(legs, amounts, own, price, self.one_sided)
         parts = (amounts,) if self.one_price else amounts
         for k, leg in enumerate(legs):
-            journal.keep(leg)
-            leg.add(parts[k], surcharges[k] if surcharges else 0.0)
-        journal.keep(entry)
-        before, then = entry.at_risk, worst_loss(legs)
-        entry.at_risk = then
+            leg.add(journal, parts[k], surcharges[k] if surcharges else 0.0)
+        before = entry.at_risk
+        journal.append((entry, (before, entry.exposed, entry.positions)))
+        entry.at_risk = then = leg.worst_loss() if len(legs) == 1 else worst_loss(legs)
         if self.capped:
             self._expose(entry, amounts)
-        self._check_capital(entry, before, amounts)
-        placed = Stake(parts, levels[-1] if levels else None, counted, surcharges)
-        if lines is not None and (levels or entry.stakes):
+        if self.guarded and then > before:
+            self._check_capital(entry, before, amounts)
+        placed = _new(Stake, (parts, name, levels, surcharges))
+        if lines is not None and (levels or stakes):
             lines.enter(entry, placed)
-        journal.keep(self)
-        self.serial += 1
-        self._add_risk(self.everyone, then - before)
-        for name in entry.groups:
-            self._add_risk(self.groups[name], then - before)
-        journal.keep_length(entry.stakes)
-        entry.stakes.append(placed)
-        return len(entry.stakes) - 1
-
-    def _add_risk(self, scope: Scope, more: float) -> None:
-        self.journal.keep(scope)
-        scope.at_risk += more
+        self.everyone.risk(journal, then - before)
+        for group in entry.groups:
+            self.groups[group].risk(journal, then - before)
+        place = len(stakes)
+        journal.append((stakes, place))
+        stakes.append(placed)
+        return place
 
     def _check_capital(self, entry: Open, before: float, amounts: tuple[float, ...]) -> None:
         """Refuse a stake with which more than the capital of all, or of a group, could be lost (Theorem D).
@@ -340,25 +339,25 @@ class Book(Record):
         The sums do not count the stake yet.
         """
         if self.capital is not None:
-            self._check_left(self.everyone, self.capital, "", entry, before, amounts)
+            self._check_left(self.everyone, self.capital, entry, before, amounts)
         if self.capital_each is not None:
             for name in entry.groups:
-                whose = f" of {name!r}"
-                self._check_left(self.groups[name], self.capital_each, whose, entry, before, amounts)
+                self._check_left(self.groups[name], self.capital_each, entry, before, amounts, f" of {name!r}")
 
+    @staticmethod
     def _check_left(
-        self,
         scope: Scope,
         capital: float,
-        whose: str,
         entry: Open,
         before: float,
         amounts: tuple[float, ...],
+        whose: str = "",
     ) -> None:
-        left = rules.left_of(capital, scope.totals.loss, scope.at_risk - before)
-        if rules.too_much(before, entry.at_risk, left):
-            message = f"with this stake the forecast could lose {entry.at_risk:g}; the capital{whose} leaves"
-            raise StakeRefused(f"{message} {left:g}", part_of(amounts, before, entry.at_risk, left))
+        then, lost = entry.at_risk, scope.totals.total + scope.totals.low
+        if rules.too_much(capital, lost, scope.at_risk, before, then):
+            left = rules.left_of(capital, lost, scope.at_risk - before)
+            message = f"with this stake the forecast could lose {then:g}; the capital{whose} leaves {left:g}"
+            raise StakeRefused(message, part_of(amounts, before, then, left))
 
     def _expose(self, entry: Open, amounts: tuple[float, ...]) -> None:
         """Count what each leg can lose by itself; refuse it beyond `max_exposure` or the certificate.
@@ -368,22 +367,22 @@ class Book(Record):
         """
         most, zero = self.max_exposure or 0.0, (0.0,) * len(entry.legs)
         now, then = entry.exposed or zero, tuple([leg.worst_loss() for leg in entry.legs])
-        others = sum(self.everyone.exposure.staked) - sum(now)
+        others = sum(self.everyone.legs.staked) - sum(now)
         if others + sum(then) > most and sum(then) > sum(now):
             message = f"with this stake open bets could lose {others + sum(then):g}; max_exposure is {most:g}"
             raise StakeRefused(message, part_of(amounts, sum(now), sum(then), most - others))
-        for name in (None, *entry.groups):
-            exposure = (self.everyone if name is None else self.groups[name]).exposure
+        for name, scope in self._scopes(entry.groups):
+            sums = scope.legs
             for k, bound in enumerate(self._leg_bounds(name)):
                 slack = 2e-15 * (bound + self.cap)  # for rounding
-                left = bound + slack - exposure.lost[k] - exposure.staked[k] + now[k]
-                if rules.too_much(now[k], then[k], left):
+                if rules.too_much(bound + slack, sums.lost[k], sums.staked[k], now[k], then[k]):
+                    left = rules.left_of(bound + slack, sums.lost[k], sums.staked[k] - now[k])
                     message = f"this stake could lose {then[k]:g}; the certificate leaves {max(0.0, left):g}"
                     raise StakeRefused(message, part_of(amounts, now[k], then[k], left))
-        entry.exposed, more = then, subtract(then, now)
-        for scope in (self.everyone, *[self.groups[name] for name in entry.groups]):
-            self.journal.keep(scope.exposure)
-            scope.exposure.staked = add(scope.exposure.staked, more)
+        entry.exposed = then
+        for _, scope in self._scopes(entry.groups):
+            self.journal.keep(scope.legs)
+            scope.legs.staked = add(scope.legs.staked, subtract(then, now))
 
     def _leg_bounds(self, group: Name | None) -> list[float]:
         """What each leg may lose, of everyone's forecasts or of a group's; nothing if that has no bound."""
@@ -400,77 +399,86 @@ class Book(Record):
 
     def close(self, entry: Open, outcome: Any) -> Closing:
         """Settle a forecast: pay every stake, let the corrections learn, and take the forecast out."""
-        y = self.read_outcome(outcome)
-        legs, stakes = entry.legs, entry.stakes
+        y, journal = self.read_outcome(outcome), self.journal
+        legs, stakes, groups = entry.legs, entry.stakes, entry.groups
         happened = (y,) if len(legs) == 1 else [float(y == k) for k in range(len(legs))]
-        payments, by_leg = _pay(legs, stakes, happened)
-        turnover = entry.gross
-        losses = _losses(legs, payments, by_leg)
-        self._learn(entry, happened, losses)
-        loss, rest = losses[0] if len(legs) == 1 else exact_sum(payments)
-        c = legs[0].c  # of several legs, none has a c below 0
-        if len(legs) > 1:
-            c = sum([leg.c for leg in legs]) / len(legs)
-        values = values_of(entry.groups)
-        for name, scope in self._scopes(entry.groups):
-            totals, value = scope.totals, values.get(name, 1.0) if values else 1.0
-            money = None
-            if self.tests_forecasts and totals.money is not None and value == 1.0:
-                money = bet(totals.money, legs[0].mu, c, y)
-            self.journal.keep(totals)
-            settled = (value * loss, value * rest, abs(value) * turnover, len(stakes))
-            totals.settle(*settled, c, self.loss_range, money)
-        if self.thaw is not None and (turnover < self.hardly or self.thaw.share):
-            self._thaw(entry.groups, self.thaw, unstaked=turnover < self.hardly)
+        payments, losses = _pay(legs, stakes, happened)
+        for k, leg in enumerate(legs):
+            self._learn(k, leg, happened[k], losses[k], entry)
+        if len(legs) == 1:
+            (loss, rest), turnover, c = losses[0], leg.gross, leg.c
+        else:
+            (loss, rest), turnover = exact_sum(payments), entry.gross
+            c = sum([leg.c for leg in legs]) / len(legs)  # none of them is below 0
+        totals, money = self.everyone.totals, None
+        if self.tests_forecasts and totals.money is not None:
+            money = bet(totals.money, leg.mu, c, y)
+        totals.settle(journal, loss, rest, turnover, len(stakes), c, self.loss_range, money)
+        if groups:
+            self._settle_groups(entry, y, (loss, rest), turnover, c)
+        thaw = self.thaw
+        if thaw is not None and (turnover < self.hardly or thaw.share):
+            self._thaw(groups, thaw, unstaked=turnover < self.hardly)
         if self.capped:
-            self._book_losses(entry.groups, losses)
+            self._book_losses(groups, losses)
         if self.lines is not None and stakes:
             self.lines.leave(entry, payments)
         self._leave(entry)
-        return Closing(entry, y, payments)
+        return _new(Closing, (entry, y, payments))
 
-    def _learn(self, entry: Open, happened: Sequence[Any], losses: list[tuple[float, float]]) -> None:
-        """Let every leg's correction learn; one below it learns from its own target, z − ĉ.
+    def _learn(self, k: int, leg: Any, y: Any, lost: tuple[float, float], entry: Open) -> None:
+        """Let a leg's correction learn; one below it learns from its own target, z − ĉ.
 
         Raises a `ConservationError` unless the payments add up to the loss.
         """
-        scale = 0.0
-        for leg in entry.legs:
-            scale += leg.gross * (1.0 + abs(leg.c))
-        for k, leg in enumerate(entry.legs):
-            loss, rest = losses[k]
-            expected, target, weight = leg.balance(happened[k], self.cap)
-            paid_more = leg.surcharge
-            if paid_more:
-                both = (expected, target, paid_more, leg.gross, self.books_surcharges)
-                expected, target = rules.with_surcharge(*both)
-            if loss != expected and not abs(loss - expected) <= 1e-9 * scale + 1e-300:
-                raise ConservationError(f"payments add up to {loss!r}, the loss is {expected!r}")
-            if not weight:
-                continue
-            if paid_more:
-                loss = rules.learned_loss(loss, paid_more, self.terms.sound)
-            correction = self.corrections[k]
+        loss, rest = lost
+        expected, target, weight = leg.balance(y, self.cap)
+        surcharge = leg.surcharge
+        if surcharge:
+            booked = self.books_surcharges
+            expected, target = rules.with_surcharge(expected, target, surcharge, leg.gross, booked)
+        if loss != expected:
+            _check_conserved(loss, expected, entry.legs)
+        if not weight:
+            return
+        if surcharge:
+            loss = rules.learned_loss(loss, surcharge, self.terms.sound)
+        correction = self.corrections[k]
+        if not self.grouped:
+            key, memories = self.keys[k], self.memories
+            memory = memories[key]
+            self.journal.append((memories, (key, memory)))
+            memories[key] = correction.learned(memory, leg.proposal, target, weight, loss, rest)
+        else:
             keys, memory = self._recall(k, entry.groups)
+            key = keys[0]
             after = correction.learned(memory, leg.proposal, target, weight, loss, rest)
             self._remember(keys, correction, after)
-            if leg.inner is not None:
-                inner: Any = correction.over
-                key = (k, keys[0][1])
-                before, own = self._recall_inner(key, inner), target + leg.origin - leg.c_hat
-                learned = inner.learned(before, leg.inner, own, weight, loss, rest)
-                self._set(self.inner_memories, key, learned)
+        if leg.inner is not None:
+            inner: Any = correction.over
+            before, own = self._recall_inner(key, inner), target + leg.origin - leg.c_hat
+            self._set(self.inner_memories, key, inner.learned(before, leg.inner, own, weight, loss, rest))
+
+    def _settle_groups(self, entry: Open, y: Any, lost: tuple[float, float], turnover: float, c: float) -> None:
+        """Add a settled forecast to the totals of its groups; a feature counts with its value."""
+        values = values_of(entry.groups)
+        for name in entry.groups:
+            totals, value, money = self.groups[name].totals, values.get(name, 1.0), None
+            if self.tests_forecasts and value == 1.0 and totals.money is not None:
+                money = bet(totals.money, entry.legs[0].mu, c, y)
+            loss, rest, staked = value * lost[0], value * lost[1], abs(value) * turnover
+            totals.settle(self.journal, loss, rest, staked, len(entry.stakes), c, self.loss_range, money)
 
     def _book_losses(self, groups: tuple[Name, ...], losses: list[tuple[float, float]]) -> None:
         """Add what each leg has lost, where exposure is capped."""
         for _, scope in self._scopes(groups):
-            exposure = scope.exposure
-            self.journal.keep(exposure)
+            legs = scope.legs
+            self.journal.keep(legs)
             sums = []
-            for total, low, (loss, rest) in zip(exposure.lost, exposure.low, losses, strict=True):
+            for total, low, (loss, rest) in zip(legs.lost, legs.low, losses, strict=True):
                 sums.append(rules.add_exactly(*rules.add_exactly(total, low, loss), rest))
-            exposure.lost = tuple([total for total, _ in sums])
-            exposure.low = tuple([low for _, low in sums])
+            legs.lost = tuple([total for total, _ in sums])
+            legs.low = tuple([low for _, low in sums])
 
     def void(self, entry: Open) -> None:
         """Take a forecast out: nobody pays, nothing is learned."""
@@ -484,16 +492,15 @@ class Book(Record):
     def _leave(self, entry: Open) -> None:
         """Take a forecast out of the sums of what is open."""
         journal = self.journal
-        journal.keep(self)
-        self.serial += 1
-        for _, scope in self._scopes(entry.groups):
-            journal.keep(scope)
-            scope.open -= 1
-            scope.at_risk = rules.released(scope.at_risk, entry.at_risk, scope.open)
-            if self.counted:
-                journal.keep(scope.exposure)
-                scope.exposure.leave(entry.room, entry.exposed, scope.open)
-        journal.keep_item(self.opens, entry.id)
+        self.everyone.leave(journal, entry.legs, entry.at_risk, self.counts_room)
+        for name in entry.groups:
+            self.groups[name].leave(journal, entry.legs, entry.at_risk, self.counts_room)
+        if entry.exposed is not None:
+            for _, scope in self._scopes(entry.groups):
+                journal.keep(scope.legs)
+                staked = subtract(scope.legs.staked, entry.exposed)
+                scope.legs.staked = staked if scope.open else (0.0,) * len(staked)
+        journal.append((self.opens, (entry.id, entry)))
         del self.opens[entry.id]
 
     # --- a thaw, a day, another capital -------------------------------------------------------------------
@@ -513,7 +520,7 @@ class Book(Record):
             keys, memory = self._recall(k, groups)
             proposal, moved = correction.proposed(memory)
             if correction.over is not None:
-                self._thaw_inner((k, keys[0][1]), correction.over, thaw)
+                self._thaw_inner(keys[0], correction.over, thaw)
             if proposal.lam <= max(thaw.above, correction.spread) or left <= 0.0:
                 continue
             weight, cost = rules.concede(proposal.lam, left, self.cap)
@@ -543,8 +550,6 @@ class Book(Record):
         if state.day is not None and number < state.day:
             raise ValueError(f"day must not be before the last one, {state.day}; got {number}")
         if state.day is None or number > state.day:
-            self.journal.keep(self)
-            self.serial += 1
             self.journal.keep(state)
             state.day, state.before = number, state.conceded
 
@@ -584,16 +589,15 @@ class Book(Record):
             changed.append(made)
             for key in [key for key in self.memories if key[0] == k]:
                 self._set(self.memories, key, made.carried(self.memories[key]))
-        self.serial += 1
         self.capital, self.corrections = float(capital), changed
 
     # --- memories of corrections --------------------------------------------------------------------------
     # These are never changed in place: a correction returns a new memory.
 
     def _recall(self, k: int, groups: tuple[Name, ...]) -> tuple[Sequence[Key], Any]:
-        """What a leg's correction has learned for these groups, and the keys that it is kept under."""
+        """What a correction has learned for a forecast of these groups, and the keys that it is kept under."""
         if not self.grouped:
-            key = (k, None)
+            key = self.keys[k]
             return (key,), self.memories[key]
         correction = self.corrections[k]
         keys = [(k, part) for part in correction.parts(groups)]
@@ -602,6 +606,7 @@ class Book(Record):
         return keys, correction.gather_for(known, groups)
 
     def _remember(self, keys: Sequence[Key], correction: BookCorrection, memory: Any) -> None:
+        """Keep what a correction has learned."""
         if not self.grouped:
             self._set(self.memories, keys[0], memory)
             return
@@ -613,7 +618,7 @@ class Book(Record):
         return inner.blank() if memory is None else memory
 
     def _set(self, items: dict[Any, Any], key: Any, value: Any) -> None:
-        self.journal.keep_item(items, key)
+        self.journal.append((items, (key, items.get(key))))
         items[key] = value
 
     # --- reading ------------------------------------------------------------------------------------------
@@ -634,6 +639,15 @@ class Book(Record):
 
     def find_to_change(self, forecast: Any) -> Open:
         """The same; if the forecast is one of a batch, it is taken out of it first."""
+        kind = type(forecast)
+        if kind is Forecast:  # nearly always, the forecast as it was published
+            entry = self.opens.get(forecast.id)
+            if type(entry) is Open and entry.forecast is forecast:
+                return entry
+        elif kind is str or kind is int:
+            entry = self.opens.get(forecast)
+            if type(entry) is Open:
+                return entry
         entry = self.find(forecast)
         if self.opens[entry.id] is not entry:
             self._set(self.opens, entry.id, entry)
@@ -689,6 +703,8 @@ class Book(Record):
 
     def _scopes(self, groups: tuple[Name, ...]) -> list[tuple[Name | None, Scope]]:
         """Everyone's sums and those of these groups."""
+        if not groups:
+            return [(None, self.everyone)]
         return [(None, self.everyone), *[(name, self.groups[name]) for name in groups]]
 
     def certificate(self, group: Name | None = None) -> Certificate:
@@ -698,9 +714,10 @@ class Book(Record):
             made = certify_groups(first, self.terms, self.bounds, len(self.corrections), self.max_exposure)
         else:
             scope = self.groups.get(group) if self.apart and group is not None else self.everyone
-            exposure = Exposure(len(self.corrections)) if scope is None else scope.exposure
+            if scope is None:  # a group that has not begun
+                scope = Scope(len(self.corrections))
             answering = self.answering(group if self.apart else None)
-            made = certify(answering, self.terms, exposure, self.max_exposure)
+            made = certify(answering, self.terms, scope, self.max_exposure)
         if self.thaw is not None:
             rounds = self.everyone.totals.rounds
             made = thawed(made, self.thaw, rounds, self.corrections, self.terms)
@@ -797,9 +814,10 @@ class Book(Record):
 
 def _pay(
     legs: Sequence[Any], stakes: Sequence[Stake], happened: Sequence[Any]
-) -> tuple[Payments, list[list[float]]]:
-    """What every stake receives; and, where there are several legs, how much of it on each."""
-    payments, by_leg = Payments(), []
+) -> tuple[Payments, list[tuple[float, float]]]:
+    """What every stake receives; and what each leg has lost, with what rounding has cut off from that."""
+    payments = Payments()
+    by_leg: list[list[float]] = []
     named: dict[Id, float] = {}
     for amounts, name, _, surcharges in stakes:
         paid, each = 0.0, []  # 0.0: never -0.0
@@ -815,21 +833,21 @@ def _pay(
             named[name] = named.get(name, 0.0) + paid
     if named:
         payments.by = named
-    return payments, by_leg
-
-
-def _losses(
-    legs: Sequence[Any], payments: Payments, by_leg: list[list[float]]
-) -> list[tuple[float, float]]:
-    """What each leg has lost, and what rounding has cut off from that.
-
-    Together they are what was paid, to the last digit: a payment on several classes is rounded, and the
-    difference is counted on the first of them that has a stake.
-    """
     if len(legs) == 1:
-        return [exact_sum(payments)]
+        return payments, [exact_sum(payments)]
+    # Together the legs lose what was paid, to the last digit: a payment on several classes is rounded, and
+    # the difference is counted on the first of them that has a stake.
     first = next((k for k, leg in enumerate(legs) if leg.gross), 0)
     others = [-part for each in by_leg for k, part in enumerate(each) if k != first]
     losses = [exact_sum([each[k] for each in by_leg]) for k in range(len(legs))]
     losses[first] = exact_sum([*payments, *others])
-    return losses
+    return payments, losses
+
+
+def _check_conserved(loss: float, expected: float, legs: Sequence[Any]) -> None:
+    """Raise unless the payments add up to the loss, except for rounding."""
+    scale = 0.0
+    for leg in legs:
+        scale += leg.gross * (1.0 + abs(leg.c))
+    if not abs(loss - expected) <= 1e-9 * scale + 1e-300:
+        raise ConservationError(f"payments add up to {loss!r}, the loss is {expected!r}")

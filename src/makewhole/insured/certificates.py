@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from makewhole.corrections import BookCorrection, Certificate, Terms
-from makewhole.insured.records import Exposure
+from makewhole.insured.records import Scope
 from makewhole.insured.thaw import Thaw
 
 
@@ -23,16 +23,16 @@ def base_bound(rules: Sequence[BookCorrection], terms: Terms) -> float | None:
     return None if None in bounds else math.fsum(b for b in bounds if b is not None)
 
 
-def late_bound(rules: Sequence[BookCorrection], terms: Terms, exposure: Exposure) -> float | None:
+def late_bound(rules: Sequence[BookCorrection], terms: Terms, scope: Scope) -> float | None:
     """What outcomes that came late add to it, by what was open at once."""
     if terms.sound or terms.one_sided:
-        return math.fsum(exposure.late_potential)
-    added = [rule.late_loss(terms, exposure.late_open) for rule in rules]
+        return math.fsum(scope.late_potential)
+    added = [rule.late_loss(terms, scope.late_open) for rule in rules]
     return None if None in added else math.fsum(a for a in added if a is not None)
 
 
 def certify(
-    rules: Sequence[BookCorrection], terms: Terms, exposure: Exposure, max_exposure: float | None = None
+    rules: Sequence[BookCorrection], terms: Terms, scope: Scope, max_exposure: float | None = None
 ) -> Certificate:
     """The certificate of a book of one line, or of one per class, each with its correction.
 
@@ -43,9 +43,9 @@ def certify(
     if base is None:
         return Certificate(None, rules[0].why_no_bound)
     facts = _facts(rules[0], terms)
-    added = late_bound(rules, terms, exposure) if max_exposure is None else len(rules) * max_exposure
+    added = late_bound(rules, terms, scope) if max_exposure is None else len(rules) * max_exposure
     if added is None:
-        reason = f"too many forecasts were open at once: rate × {exposure.late_open} >= 1"
+        reason = f"too many forecasts were open at once: rate × {scope.late_open} >= 1"
         return Certificate(None, reason, **facts)
     return Certificate(base + added, rules[0].theorem(terms), exposure=added, **facts)
 

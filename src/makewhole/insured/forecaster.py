@@ -6,11 +6,10 @@ x -> base (μ̂, ĉ) -> correction (λ) -> Forecast(μ, c) -> stakes -> outcome 
 from __future__ import annotations
 
 import copy
-import functools
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Concatenate, ParamSpec, Self, SupportsIndex, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Self, SupportsIndex
 
 import numpy as np
 
@@ -49,62 +48,11 @@ AnyBettor = AnyId | Sequence[AnyId]
 _LIMITS = ("classes", "max_exposure", "graded", "lines", "thaw")
 _SETTINGS = ("mode", "max_stake", "c_range", "one_sided", *_LIMITS)
 
-P = ParamSpec("P")
-T = TypeVar("T")
-F = TypeVar("F", bound="InsuredForecaster")
 
-
-def all_or_nothing(method: Callable[Concatenate[F, P], T]) -> Callable[Concatenate[F, P], T]:
-    """Let a method change the book: if it raises, whatever the reason, everything it did is undone.
-
-    One call at a time: a call from inside another one (a signal handler, a callback, another thread) raises.
-    `with` and `Lock` are such that no interrupt can leave the lock closed.
-    """
-
-    @functools.wraps(method)
-    def call(self: F, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        lock = self._lock
-        if lock.locked():
-            raise _busy(method.__name__)
-        with lock:
-            journal = self.book.journal
-            if journal.entries:  # an undo that was interrupted
-                journal.undo()
-            try:
-                result = method(self, *args, **kwargs)
-                journal.clear()
-            except BaseException:
-                journal.undo()
-                raise
-            return result
-
-    return call
-
-
-def read_only(method: Callable[Concatenate[F, P], T]) -> Callable[Concatenate[F, P], T]:
-    """Let a method read the book. If it tries something, that is undone."""
-
-    @functools.wraps(method)
-    def call(self: F, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        lock = self._lock
-        if lock.locked():
-            raise _busy(method.__name__)
-        with lock:
-            journal = self.book.journal
-            if journal.entries:  # an undo that was interrupted
-                journal.undo()
-            try:
-                return method(self, *args, **kwargs)
-            finally:
-                journal.undo()
-
-    return call
-
-
-def _busy(name: str) -> RuntimeError:
+def _busy() -> RuntimeError:
     return RuntimeError(
-        f"{name} was called while another call of this InsuredForecaster was running (from a signal handler, a "
-        "callback or another thread): one call at a time"
+        "another call of this InsuredForecaster is running (this one came from a signal handler, a callback or "
+        "another thread): make one call at a time"
     )
 
 
@@ -253,14 +201,24 @@ class InsuredForecaster:
             raise AttributeError(f"{name} cannot be deleted: make a new InsuredForecaster")
         object.__delattr__(self, name)
 
-    @read_only
     def __repr__(self) -> str:
-        cap, rounds = self.max_stake, self.book.everyone.totals.rounds
-        return f"InsuredForecaster({self.book.corrections[0]!r}, max_stake={cap!r}, rounds={rounds})"
+        with self._turn(), self.book.journal:
+            first, rounds = self.book.corrections[0], self.book.everyone.totals.rounds
+            return f"InsuredForecaster({first!r}, max_stake={self.max_stake!r}, rounds={rounds})"
 
-    @read_only
+    def _turn(self) -> threading.Lock:
+        """Return the lock that every call holds; raise if a call is running.
+
+        A call from inside another one (a signal handler, a callback, another thread) raises. `with` and the
+        lock are such that no interrupt can leave it closed.
+        """
+        if self._lock.locked():
+            raise _busy()
+        return self._lock
+
     def __getstate__(self) -> dict[str, Any]:  # for copies and pickles
-        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+        with self._turn(), self.book.journal:
+            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -285,24 +243,21 @@ class InsuredForecaster:
         forecast with that id is open.
         """
         said = ask(self.base, self.classes, self.c_range, x, mu, c_hat)
-        return self._open(x, said, groups, id).forecast
-
-    @all_or_nothing
-    def _open(self, x: Any, said: Any, groups: Any, id_: Any) -> Open:
         book = self.book
-        return book.open(x, said, book.read_groups(groups), id_)
+        if self._lock.locked():
+            raise _busy()
+        with self._lock, book.journal:
+            names = book.read_groups(groups) if groups is not None or book.grouped else ()
+            return book.open(x, said, names, id).forecast
 
     def peek(self, x: Any = None, *, mu: Any = None, c_hat: Any = None, groups: Any = None) -> Forecast:
         """Return what `forecast` would publish now, without opening it: no stake can be placed on it."""
-        said = ask(self.base, self.classes, self.c_range, x, mu, c_hat)
-        return self._peek(said, groups)
+        said, book = ask(self.base, self.classes, self.c_range, x, mu, c_hat), self.book
+        with self._turn(), book.journal:
+            legs = book.legs(said, book.read_groups(groups))
+            book.journal.undo()  # the corrections must not notice
+            return published(legs, None, self.one_sided)
 
-    @read_only
-    def _peek(self, said: Any, groups: Any) -> Forecast:
-        book = self.book
-        return published(book.legs(said, book.read_groups(groups)), None, self.one_sided)
-
-    @read_only
     def quote(self, forecast: Forecast | AnyId, *, by: AnyBettor | None = None) -> Forecast:
         """Return an open forecast at one customer's price.
 
@@ -310,16 +265,16 @@ class InsuredForecaster:
         with the next call: pass `price=quote.c` to `stake` as a limit. Raises `UnknownForecast` if no open
         forecast has this id.
         """
-        return self.book.own_forecast(self.book.find(forecast), read_levels(by))
+        with self._turn(), self.book.journal:
+            return self.book.own_forecast(self.book.find(forecast), read_levels(by))
 
-    @read_only
     def account(self, name: AnyId) -> Customer:
         """Return what a customer, or a group of customers, has taken of its line."""
         if self.book.lines is None:
             raise ValueError("account() needs lines: create the forecaster with capital=... or lines=...")
-        return self.book.lines.customer(read_name("name", name))
+        with self._turn(), self.book.journal:
+            return self.book.lines.customer(read_name("name", name))
 
-    @all_or_nothing
     def stake(
         self,
         forecast: Forecast | AnyId,
@@ -334,7 +289,11 @@ class InsuredForecaster:
         `settle(...).by`, and with lines she bets at her own price, which `quote` shows. `price` is the most
         that she would pay, as c (one-sided, as μ): above it `PriceRefused` says what the price is now.
         """
-        return self.book.take(self.book.find_to_change(forecast), stake, by, price)
+        book = self.book
+        if self._lock.locked():
+            raise _busy()
+        with self._lock, book.journal:
+            return book.take(book.find_to_change(forecast), stake, by, price)
 
     def settle(
         self, forecast: Forecast | AnyId, outcome: Any, stake: Any = None, *, by: AnyBettor | None = None
@@ -343,38 +302,37 @@ class InsuredForecaster:
 
         The list's `by` has the payments of those who gave a name. With `stake`, one last bet is placed first.
         """
-        closed = self._settle(forecast, outcome, stake, by)
+        book = self.book
+        if self._lock.locked():
+            raise _busy()
+        with self._lock, book.journal:
+            entry = book.find_to_change(forecast)
+            if stake is not None:
+                outcome = book.read_outcome(outcome)  # a wrong outcome is reported before a wrong stake
+                book.take(entry, stake, by)
+            closed = book.close(entry, outcome)
         if self.base is not None:
             self._teach(closed, closed.payments)
         return closed.payments
 
-    @all_or_nothing
-    def _settle(self, forecast: Any, outcome: Any, stake: Any, by: Any) -> Closing:
-        book = self.book
-        entry = book.find_to_change(forecast)
-        if stake is not None:
-            outcome = book.read_outcome(outcome)  # a wrong outcome is reported before a wrong stake
-            book.take(entry, stake, by)
-        return book.close(entry, outcome)
-
-    @all_or_nothing
     def void(self, forecast: Forecast | AnyId) -> None:
-        """Call a forecast off: nobody pays, nothing is learned."""
-        self.book.void(self.book.find_to_change(forecast))
+        """Void a forecast: nobody pays, nothing is learned."""
+        with self._turn(), self.book.journal:
+            self.book.void(self.book.find_to_change(forecast))
 
-    @all_or_nothing
     def begin_day(self, day: int) -> None:
         """Say which day it is, by a number that grows: on a new one a thaw may concede `per_day` again."""
-        self.book.begin_day(day)
+        with self._turn(), self.book.journal:
+            self.book.begin_day(day)
 
-    @all_or_nothing
     def change_capital(self, capital: float) -> None:
         """Deposit or withdraw: set another capital, for a forecaster that has one.
 
         Raises `CapitalNeeded`, with the least capital as its `limit`, if losses, open bets or a thaw need
         more. A correction that was made for a capital must be a `Barrier`.
         """
-        self.book.change_capital(capital)
+        with self._turn(), self.book.journal:
+            self.book.change_capital(capital)
 
     # --- many at once -------------------------------------------------------------------------------------
 
@@ -399,15 +357,11 @@ class InsuredForecaster:
         """
         rows, said = ask_rows(self.base, self.book, xs, mu, c_hat)
         ids = None if ids is None else one_each("ids", ids, len(rows))
-        with collector_paused():
-            return self._open_many(rows, said, groups, ids)
-
-    @all_or_nothing
-    def _open_many(self, rows: Any, said: Any, groups: Any, ids: Any) -> Forecasts:
         book, named = self.book, None
-        if groups is not None or book.grouped:
-            named = [book.read_groups(one) for one in one_each("groups", groups, len(rows))]
-        return open_many(book, rows, said, named, ids)
+        with collector_paused(), self._turn(), book.journal:
+            if groups is not None or book.grouped:
+                named = [book.read_groups(one) for one in one_each("groups", groups, len(rows))]
+            return open_many(book, rows, said, named, ids)
 
     def settle_many(
         self,
@@ -423,25 +377,19 @@ class InsuredForecaster:
         does not fit, nothing is settled.
         """
         given = read_outcomes(outcomes, id, outcome)
-        with collector_paused():
-            settled = self._settle_many(given)
-        payments = dict(zip(given, [closed.payments for closed in settled], strict=False))
-        if self.base is not None:
-            for closed in settled:
-                self._teach(closed, payments)
-        return payments or {id_: Payments() for id_ in given}
-
-    @all_or_nothing
-    def _settle_many(self, given: dict[Id, Any]) -> list[Closing]:
-        """Settle these forecasts; returns nothing if none of them has a stake or a base that learns."""
         book = self.book
-        waiting: list[Any] = [book.opens.get(id_) for id_ in given]
-        if self.base is None and set(map(type, waiting)) == {Batch} and not book.frozen():
-            check_outcomes(given.values(), graded=self.graded)
-            close_unstaked(book, list(given), waiting, given.values())
-            return []
-        entries = [book.find_to_change(id_) for id_ in given]
-        return [book.close(entry, given[entry.id]) for entry in entries]
+        with collector_paused(), self._turn(), book.journal:
+            waiting: list[Any] = [book.opens.get(id_) for id_ in given]
+            if self.base is None and set(map(type, waiting)) == {Batch} and not book.frozen():
+                check_outcomes(given.values(), graded=self.graded)
+                close_unstaked(book, list(given), waiting, given.values())
+                return {id_: Payments() for id_ in given}
+            entries = [book.find_to_change(id_) for id_ in given]
+            settled = [book.close(entry, given[entry.id]) for entry in entries]
+        payments = {closed.entry.id: closed.payments for closed in settled}
+        for closed in settled if self.base is not None else ():
+            self._teach(closed, payments)
+        return payments
 
     def _teach(self, closed: Closing, payments: Any) -> None:
         """Let the base learn: features, outcome, what it had said, and the stakes divided by the cap."""
@@ -457,58 +405,58 @@ class InsuredForecaster:
     # --- what it says of itself ---------------------------------------------------------------------------
 
     @property
-    @read_only
     def open_forecasts(self) -> list[Forecast]:
         """The forecasts not yet settled or voided, oldest first."""
-        return [entry.forecast for entry in self.book.entries()]
+        with self._turn(), self.book.journal:
+            return [entry.forecast for entry in self.book.entries()]
 
     @property
-    @read_only
     def corrections(self) -> list[Any]:
         """The corrections as they stand, copied: one, or in sound mode and one-sided one for each class."""
         book, made = self.book, []
-        for k, correction in enumerate(book.corrections):
-            memories = {part: memory for (at, part), memory in book.memories.items() if at == k}
-            inner = {part: memory for (at, part), memory in book.inner_memories.items() if at == k}
-            made.append(correction.rebuilt(copy.deepcopy(memories), copy.deepcopy(inner)))
+        with self._turn(), book.journal:
+            for k, correction in enumerate(book.corrections):
+                memories = {part: memory for (at, part), memory in book.memories.items() if at == k}
+                inner = {part: memory for (at, part), memory in book.inner_memories.items() if at == k}
+                made.append(correction.rebuilt(copy.deepcopy(memories), copy.deepcopy(inner)))
         return made
 
-    @read_only
     def certificate(self, group: Name | None = None) -> Certificate:
         """Return what can be lost at worst, of everything or by a group."""
-        return self.book.certificate(group)
+        with self._turn(), self.book.journal:
+            return self.book.certificate(group)
 
-    @read_only
     def statement(self) -> Statement:
         """Rounds, turnover, losses, open exposure and what can be lost at worst; `groups`: of each group."""
         book = self.book
-        groups = GroupStatements(self._state_groups, self._serial) if book.grouped else {}
-        return state_book(book, None, groups)
+        with self._turn(), book.journal:
+            groups = GroupStatements(self._state_groups, self._count_changes) if book.grouped else {}
+            return state_book(book, None, groups)
 
-    @read_only
     def _state_groups(self) -> dict[Name, Statement]:
-        return state_groups(self.book)
+        with self._turn(), self.book.journal:
+            return state_groups(self.book)
 
-    def _serial(self) -> int:
-        return self.book.serial
+    def _count_changes(self) -> int:
+        return self.book.journal.changes
 
-    @read_only
     def proposed(self, forecast: Forecast | AnyId) -> list[float]:
         """Return the λ with which an open forecast was made, one for each class."""
-        lams = [leg.proposal.lam for leg in self.book.find(forecast).legs]
+        with self._turn(), self.book.journal:
+            lams = [leg.proposal.lam for leg in self.book.find(forecast).legs]
         return lams * ((self.classes or 1) // len(lams))  # classes at one price are one leg
 
-    @read_only
     def check_stake(self, stake: Any) -> None:
         """Raise what staking this on a fresh forecast would raise, exposure aside."""
-        self.book.read_stake(None, stake)
+        with self._turn(), self.book.journal:
+            self.book.read_stake(None, stake)
 
     # --- as plain data ------------------------------------------------------------------------------------
 
-    @read_only
     def to_state(self) -> dict[str, Any]:
         """All of it except the base, as plain data: settings, corrections, and the records of the book."""
-        return plain_forecaster(self)
+        with self._turn(), self.book.journal:
+            return plain_forecaster(self)
 
     @classmethod
     def from_state(

@@ -6,64 +6,80 @@ is raised, the journal is undone from its end; if all goes well, it is cleared.
 
 from __future__ import annotations
 
-import operator
+from types import TracebackType
 from typing import Any, ClassVar
 
 
 class Record:
-    """Something that changes in place. `changing` names the fields that do; at least two."""
+    """Something that changes in place. `changing` names the fields that do, and `values` returns them."""
 
     __slots__ = ()
     changing: ClassVar[tuple[str, ...]]
-    values: ClassVar[Any]  # returns the values of the changing fields of a record
 
-    def __init_subclass__(cls) -> None:
-        cls.values = operator.attrgetter(*cls.changing)
+    def values(self) -> tuple[Any, ...]:
+        """The values of the fields that change, in the order of `changing`."""
+        return tuple([getattr(self, name) for name in self.changing])
 
 
-class Journal:
+class Journal(list[tuple[Any, Any]]):
     """Undoes changes of records, dictionaries and lists.
 
-    Keep every old value before it changes. An entry is removed only after its value is back, so an undo that
-    is itself interrupted can be finished later: call `undo` again.
+    Keep every old value before it changes: `keep` for a record, `keep_item` for what a dictionary has under a
+    key, `keep_length` for a list that is appended to. Where speed matters, an entry is appended directly:
+    `journal.append((record, record.values()))`.
+
+    `with journal:` makes a block all or nothing: if it raises, for any reason, all that it did is undone.
+    An entry is removed only after its value is back, so an undo that is itself interrupted can be finished
+    later: call `undo` again, or begin another block. `clear` makes everything final.
 
     Examples
     --------
     >>> from makewhole.insured.journal import Journal
     >>> journal, prices = Journal(), {"UA-1": 20}
-    >>> journal.keep_item(prices, "UA-1")
-    >>> prices["UA-1"] = 25
-    >>> journal.undo()
-    >>> prices
+    >>> try:
+    ...     with journal:
+    ...         journal.keep_item(prices, "UA-1")
+    ...         prices["UA-1"] = 25
+    ...         raise ValueError
+    ... except ValueError:
+    ...     print(prices)
     {'UA-1': 20}
     """
 
-    __slots__ = ("entries",)
+    __slots__ = ("changes",)
 
     def __init__(self) -> None:
-        self.entries: list[tuple[Any, Any]] = []
+        self.changes = 0  # how many blocks have changed anything
+
+    def __enter__(self) -> None:
+        if self:  # an undo that was interrupted
+            self.undo()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.undo()
+        elif self:
+            self.clear()
+            self.changes += 1
 
     def keep(self, record: Record) -> None:
         """Keep the fields of a record that may change."""
-        self.entries.append((record, record.values(record)))
+        self.append((record, record.values()))
 
     def keep_item(self, items: dict[Any, Any], key: Any) -> None:
         """Keep what a dictionary has under a key, or that it has nothing there."""
-        self.entries.append((items, (key, items.get(key))))
+        self.append((items, (key, items.get(key))))
 
     def keep_length(self, items: list[Any]) -> None:
         """Keep the length of a list that is appended to."""
-        self.entries.append((items, len(items)))
-
-    def clear(self) -> None:
-        """Make everything since the last call final."""
-        self.entries.clear()
+        self.append((items, len(items)))
 
     def undo(self, mark: int = 0) -> None:
         """Put old values back, the latest first, until `mark` entries are left."""
-        entries = self.entries
-        while len(entries) > mark:
-            target, old = entries[-1]
+        while len(self) > mark:
+            target, old = self[-1]
             if type(target) is dict:
                 if old[1] is None:
                     target.pop(old[0], None)
@@ -74,4 +90,4 @@ class Journal:
             else:
                 for name, value in zip(target.changing, old, strict=True):
                     setattr(target, name, value)
-            entries.pop()
+            self.pop()

@@ -136,34 +136,34 @@ class LineBook:
         """The least c (one-sided: ask) for a customer of these levels: the highest that one of them asks."""
         price = self.spread
         for name in levels:
-            asked = self._asked(name, self.accounts.get(name, _NEW))
+            account, line, scale = self.accounts.get(name, _NEW), self.each, self.each_scale
+            if self.of and name in self.of:
+                line = self.of[name]
+                scale = self.scale_of(line)
+            left = rules.left_of(line, account.total, account.low)
+            asked = rules.line_price(left, account.at_risk, scale, self.room, self.margin, self.top)
             if asked > price:
                 price = asked
         return price
-
-    def _asked(self, name: Name, account: Account) -> float:
-        line, scale = self.each, self.each_scale
-        if name in self.of:
-            line = self.of[name]
-            scale = self.scale_of(line)
-        left = rules.left_of(line, account.total, account.low)
-        return rules.line_price(left, account.at_risk, scale, self.room, self.margin, self.top)
 
     def own(self, leg: Any, price: float) -> tuple[float, float]:
         """μ and c of a leg for a customer who is asked this price."""
         return rules.own_price(leg.mu, leg.c, leg.mu_hat, price, self.one_sided, self.sound)
 
-    def surcharges(self, legs: Sequence[Any], amounts: tuple[float, ...], price: float) -> tuple[float, ...]:
-        """What these amounts cost in addition to the published price, on each leg; empty if nothing."""
+    def ask(
+        self, levels: tuple[Name, ...], legs: Sequence[Any], amounts: tuple[float, ...]
+    ) -> tuple[float, tuple[float, ...]]:
+        """The price for a customer of these levels, and what it adds to the published one, on each leg.
+
+        The second is empty if she pays the published price.
+        """
+        price = self.price(levels)
         if len(legs) == 1 and price <= (legs[0].mu if self.one_sided else legs[0].c):
-            return ()
-        costs = tuple(
-            [
-                rules.surcharge(b, leg.mu, leg.c, *self.own(leg, price))
-                for b, leg in zip(amounts, legs, strict=True)
-            ]
-        )
-        return costs if any(costs) else ()
+            return price, ()
+        costs = []
+        for b, leg in zip(amounts, legs, strict=True):
+            costs.append(rules.surcharge(b, leg.mu, leg.c, *self.own(leg, price)))
+        return price, tuple(costs) if any(costs) else ()
 
     def enter(self, entry: Open, stake: Stake, *, checked: bool = True) -> None:
         """Count a stake in the lines of its levels; StakeRefused if a line does not leave that much.
@@ -173,9 +173,7 @@ class LineBook:
         """
         if not entry.stakes:  # the only stake on a forecast is the position of all its levels
             for name in stake.levels:
-                if checked:
-                    self._check(name, stake, 0.0, entry.at_risk)
-                self._hold(name, entry.at_risk, new=True)
+                self._hold(name, stake, 0.0, entry.at_risk, 1, checked)
             return
         if entry.positions is None:
             self._begin_positions(entry)
@@ -184,9 +182,7 @@ class LineBook:
             self.journal.keep(position)
             self._add(position, stake)
             now, then = position.at_risk, worst_loss(position.legs)
-            if checked:
-                self._check(name, stake, now, then)
-            self._hold(name, then - now, new=not position.stakes)
+            self._hold(name, stake, now, then, 0 if position.stakes else 1, checked)
             position.at_risk = then
             position.stakes += 1
 
@@ -210,42 +206,48 @@ class LineBook:
 
     def _add(self, position: Position, stake: Stake) -> None:
         for k, leg in enumerate(position.legs):
-            self.journal.keep(leg)
-            leg.add(stake.amounts[k], stake.surcharges[k] if stake.surcharges else 0.0)
+            leg.add(self.journal, stake.amounts[k], stake.surcharges[k] if stake.surcharges else 0.0)
 
     def account(self, name: Name) -> Account:
         """The account of a name, which is about to change."""
         account = self.accounts.get(name)
         if account is None:
-            self.journal.keep_item(self.accounts, name)
+            self.journal.append((self.accounts, (name, None)))
             account = self.accounts[name] = Account()
-        self.journal.keep(account)
+        self.journal.append((account, (account.total, account.low, account.at_risk, account.open)))
         return account
 
-    def _check(self, name: Name, stake: Stake, now: float, then: float) -> None:
-        """Refuse a stake with which a name could take `then` instead of `now`, if her line leaves less."""
-        account = self.accounts.get(name, _NEW)
-        left = rules.left_of(self.lines.line_of(name), account.taken, account.at_risk - now)
-        if rules.too_much(now, then, left):
+    def _hold(
+        self, name: Name, stake: Stake, now: float, then: float, new: int, checked: bool
+    ) -> None:
+        """Count a position that can take `then` instead of `now`, and is `new` or not.
+
+        Refuse the stake if her line leaves less.
+        """
+        account = self.account(name)
+        line = self.of.get(name, self.each) if self.of else self.each
+        taken = account.total + account.low
+        if checked and rules.too_much(line, taken, account.at_risk, now, then):
+            left = rules.left_of(line, taken, account.at_risk - now)
             message = f"with this stake {name!r} could take {then - now:g} more; its line leaves"
             limit = part_of(stake.amounts, now, then, left)
             raise StakeRefused(f"{message} {max(0.0, left - now):g}", limit)
-
-    def _hold(self, name: Name, more: float, *, new: bool) -> None:
-        """Count that a name's open bets can take more; `new` if she had none on this forecast."""
-        account = self.account(name)
-        account.at_risk += more
+        account.at_risk += then - now
         account.open += new
 
     def leave(self, entry: Open, payments: Sequence[float] | None) -> None:
         """Close the positions on a forecast; without payments it was voided."""
-        paid: dict[Name, list[float]] = {}
+        if entry.positions is None:
+            for name in entry.stakes[0].levels:
+                paid = 0.0 if payments is None else payments[0]
+                self._release(self.account(name), entry.at_risk, paid, 0.0)
+            return
+        received: dict[Name, list[float]] = {name: [] for name in entry.positions}
         for place, stake in enumerate(entry.stakes):
             for name in stake.levels:
-                paid.setdefault(name, []).append(0.0 if payments is None else payments[place])
-        for name, amounts in paid.items():
-            risk = entry.at_risk if entry.positions is None else entry.positions[name].at_risk
-            self._release(self.account(name), risk, *exact_sum(amounts))
+                received[name].append(0.0 if payments is None else payments[place])
+        for name, amounts in received.items():
+            self._release(self.account(name), entry.positions[name].at_risk, *exact_sum(amounts))
 
     def _release(self, account: Account, risk: float, amount: float, rest: float) -> None:
         """Close a position of a name, which could take `risk` and was paid so much (and the `rest`)."""

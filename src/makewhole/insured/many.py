@@ -18,7 +18,7 @@ from makewhole.decisions import Forecast
 from makewhole.forecasters import BaseForecaster, Rows, Said, ask_many, given_many, valid
 from makewhole.insured.book import Book
 from makewhole.insured.evidence import bet_many
-from makewhole.insured.records import Exposure, Id, Leg, Open
+from makewhole.insured.records import Id, Leg, Open, Scope
 from makewhole.insured.refusals import ForecastOpen
 
 
@@ -81,12 +81,10 @@ class Batch:
     def entry(self, id_: Id) -> Open:
         """One of them."""
         k = self.places[id_]
-        said = (self.mu_hats[k], self.widths[k])
-        leg = Leg(self.mus[k], self.cs[k], self.origins[k], self.proposal, *said)
-        entry = Open(id_, self.first + k, self.xs[k], [leg], (), self.one_sided)
-        if self.rooms is not None:
-            entry.room = (self.rooms[k],)
-        return entry
+        published = (self.mus[k], self.cs[k], self.origins[k], self.proposal)
+        room = 0.0 if self.rooms is None else self.rooms[k]
+        leg = Leg(*published, self.mu_hats[k], self.widths[k], None, room)
+        return Open(id_, self.first + k, self.xs[k], [leg], (), self.one_sided)
 
 
 def one_each(name: str, given: Any, count: int) -> list[Any]:
@@ -196,8 +194,7 @@ def _open_together(
     rooms = None
     if book.counts_room:
         rooms = [rules.room(mu, c, one_sided, cap) for mu, c in zip(mus, cs, strict=True)]
-        journal.keep(scope.exposure)
-        _enter_many(scope.exposure, rooms, scope.open)
+        _enter_many(scope, rooms)
     places = dict(zip(ids, range(size), strict=True))
     facts = (proposal, book.serial + 1, book.one_sided)
     batch = Batch(places, xs, mu_hats, widths, mus, cs, origins, rooms, *facts)
@@ -209,14 +206,15 @@ def _open_together(
     return Forecasts(ids, np.array(mus), np.array(cs), batch.entry)
 
 
-def _enter_many(exposure: Exposure, rooms: list[float], count: int) -> None:
-    """Add one forecast after the other, as `Exposure.enter` does."""
-    sums = np.cumsum(np.concatenate([exposure.potential, rooms]))[1:]
-    exposure.potential = (float(sums[-1]),)
+def _enter_many(scope: Scope, rooms: list[float]) -> None:
+    """Add what these forecasts could lose one after the other, as `Scope.enter` does."""
+    count = scope.open
+    sums = np.cumsum(np.concatenate([scope.potential, rooms]))[1:]
+    scope.potential = (float(sums[-1]),)
     several = sums[1 if count == 0 else 0 :]
     if len(several):
-        exposure.late_potential = (max(exposure.late_potential[0], float(several.max())),)
-        exposure.late_open = max(exposure.late_open, count + len(rooms))
+        scope.late_potential = (max(scope.late_potential[0], float(several.max())),)
+        scope.late_open = max(scope.late_open, count + len(rooms))
 
 
 # --- settle -----------------------------------------------------------------------------------------------
@@ -255,20 +253,19 @@ def _published(ids: list[Id], batches: list[Batch]) -> tuple[list[float], list[f
 def close_unstaked(book: Book, ids: list[Id], batches: list[Batch], outcomes: Iterable[Any]) -> None:
     """Settle forecasts of batches, which have no stakes: nothing is paid, and nothing learned."""
     journal, scope = book.journal, book.everyone
-    totals, exposure = scope.totals, scope.exposure
-    for record in (book, scope, totals, exposure):
-        journal.keep(record)
+    totals = scope.totals
+    journal.keep(scope)
+    journal.keep(totals)
     scope.open -= len(ids)
     if book.counts_room:
-        potential = exposure.potential[0]
+        potential = scope.potential[0]
         for id_, batch in zip(ids, batches, strict=True):
             potential -= batch.rooms[batch.places[id_]] if batch.rooms is not None else 0.0
-        exposure.potential = (potential if scope.open else 0.0,)
+        scope.potential = (potential if scope.open else 0.0,)
     money, (mus, cs) = None, _published(ids, batches)
     if totals.money is not None and not book.one_sided:
         money = bet_many(totals.money, mus, cs, list(outcomes))
     totals.settle_unstaked(cs, money)
-    book.serial += 1
     scope.at_risk = scope.at_risk if scope.open else 0.0
     for id_ in ids:
         journal.keep_item(book.opens, id_)

@@ -15,7 +15,7 @@ from makewhole import arguments, rules
 from makewhole.corrections import Proposal
 from makewhole.corrections.names import Name
 from makewhole.decisions import Forecast, binary_forecast, class_forecast
-from makewhole.insured.journal import Record
+from makewhole.insured.journal import Journal, Record
 from makewhole.insured.totals import Totals
 
 # Names a forecast or a bettor: any text or whole number.
@@ -41,10 +41,23 @@ class Leg(Record):
 
     `mu` and `c` are what was published and `mu_hat` and `c_hat` what the base said. The correction's target
     is measured from `origin`; `proposal` says which λ to credit. Under a reserve that is over another
-    correction, `inner` is that correction's proposal. `net`, `gross` and `surcharge` sum up the stakes.
+    correction, `inner` is that correction's proposal. `room` is what the leg could lose if it were staked in
+    full. `net`, `gross` and `surcharge` sum up the stakes.
     """
 
-    __slots__ = ("c", "c_hat", "gross", "inner", "mu", "mu_hat", "net", "origin", "proposal", "surcharge")
+    __slots__ = (
+        "c",
+        "c_hat",
+        "gross",
+        "inner",
+        "mu",
+        "mu_hat",
+        "net",
+        "origin",
+        "proposal",
+        "room",
+        "surcharge",
+    )
     changing = ("net", "gross", "surcharge")
 
     def __init__(
@@ -55,18 +68,27 @@ class Leg(Record):
         proposal: Proposal,
         mu_hat: float,
         c_hat: float,
-        inner: Proposal | None = None,
+        inner: Proposal | None,
+        room: float,
     ) -> None:
-        self.mu, self.c, self.origin, self.proposal = mu, c, origin, proposal
-        self.mu_hat, self.c_hat, self.inner = mu_hat, c_hat, inner
+        self.mu = mu
+        self.c = c
+        self.origin = origin
+        self.proposal = proposal
+        self.mu_hat = mu_hat
+        self.c_hat = c_hat
+        self.inner = inner
+        self.room = room
         self.net = self.gross = self.surcharge = 0.0
 
     def unstaked(self) -> Leg:
         """The same leg without stakes, to sum up those of one customer."""
-        return Leg(self.mu, self.c, self.origin, self.proposal, self.mu_hat, self.c_hat, self.inner)
+        made = (self.mu, self.c, self.origin, self.proposal)
+        return Leg(*made, self.mu_hat, self.c_hat, self.inner, self.room)
 
-    def add(self, b: float, surcharge: float) -> None:
+    def add(self, journal: Journal, b: float, surcharge: float) -> None:
         """Add a stake."""
+        journal.append((self, (self.net, self.gross, self.surcharge)))
         self.net += b
         self.gross += abs(b)
         self.surcharge += surcharge
@@ -74,10 +96,6 @@ class Leg(Record):
     def gross_stakes(self) -> tuple[float, ...]:
         """The sums that the cap is on."""
         return (self.gross,)
-
-    def room(self, one_sided: bool, max_stake: float, cap: float) -> float:
-        """The most that this leg can lose if it is staked in full."""
-        return rules.room(self.mu, self.c, one_sided, max_stake)
 
     def pay(self, b: float, y: float) -> float:
         """What a stake receives, before its surcharge."""
@@ -99,10 +117,22 @@ class SharedLeg(Record):
     The same stake on every class neither wins nor loses, as one class happens and the μ add up to 1. So a
     stake is paid without its median, and costs c times its size, the sum of the distances from the median.
     To the correction that is one bet with an outcome between −1 and 1. `nets` and `grosses` sum up the
-    stakes on each class, `median` their medians, `gross` their sizes.
+    stakes on each class, `median` their medians, `gross` their sizes. The rest is as in `Leg`.
     """
 
-    __slots__ = ("c", "c_hat", "gross", "grosses", "inner", "median", "mus", "nets", "origin", "proposal")
+    __slots__ = (
+        "c",
+        "c_hat",
+        "gross",
+        "grosses",
+        "inner",
+        "median",
+        "mus",
+        "nets",
+        "origin",
+        "proposal",
+        "room",
+    )
     changing = ("nets", "grosses", "median", "gross")
     surcharge = 0.0  # there are no customers' lines at one price
 
@@ -113,15 +143,17 @@ class SharedLeg(Record):
         origin: float,
         proposal: Proposal,
         c_hat: float,
-        inner: Proposal | None = None,
+        inner: Proposal | None,
+        room: float,
     ) -> None:
         self.mus, self.c, self.origin, self.proposal = mus, c, origin, proposal
-        self.c_hat, self.inner = c_hat, inner
+        self.c_hat, self.inner, self.room = c_hat, inner, room
         self.nets = self.grosses = (0.0,) * len(mus)
         self.median = self.gross = 0.0
 
-    def add(self, amounts: tuple[float, ...], surcharge: float) -> None:
+    def add(self, journal: Journal, amounts: tuple[float, ...], surcharge: float) -> None:
         """Add a stake on all classes."""
+        journal.append((self, (self.nets, self.grosses, self.median, self.gross)))
         median, size = rules.median_and_size(amounts)
         self.nets = tuple([net + b for net, b in zip(self.nets, amounts, strict=True)])
         self.grosses = tuple([gross + abs(b) for gross, b in zip(self.grosses, amounts, strict=True)])
@@ -131,10 +163,6 @@ class SharedLeg(Record):
     def gross_stakes(self) -> tuple[float, ...]:
         """The sums that the cap is on, one for each class."""
         return self.grosses
-
-    def room(self, one_sided: bool, max_stake: float, cap: float) -> float:
-        """The most that all classes together can lose."""
-        return rules.shared_room(self.c, cap)
 
     def pay(self, amounts: tuple[float, ...], y: int) -> float:
         """What a stake receives."""
@@ -180,8 +208,7 @@ class Position(Record):
 class Open(Record):
     """A forecast that awaits its outcome.
 
-    `number` says when it was made, as a serial number. `room` is what it could lose on each leg if it were
-    staked in full; None where no bound needs to know. `at_risk` is what it can lose as staked, hedges between
+    `number` says when it was made, as a serial number. `at_risk` is what it can lose as staked, hedges between
     classes included, and `exposed` what it can lose on each leg by itself; None unless exposure is capped.
     `positions` are those of named customers; the only stake on a forecast is the position of all its levels,
     so there are none before the second stake.
@@ -197,7 +224,6 @@ class Open(Record):
         "number",
         "one_sided",
         "positions",
-        "room",
         "stakes",
         "x",
     )
@@ -206,10 +232,13 @@ class Open(Record):
     def __init__(
         self, id_: Id, number: int, x: Any, legs: list[Any], groups: tuple[Name, ...], one_sided: bool
     ) -> None:
-        self.id, self.number, self.x, self.legs, self.groups = id_, number, x, legs, groups
+        self.id = id_
+        self.number = number
+        self.x = x
+        self.legs = legs
+        self.groups = groups
         self.one_sided = one_sided
         self._forecast: Forecast | None = None
-        self.room: tuple[float, ...] | None = None
         self.exposed: tuple[float, ...] | None = None
         self.at_risk = 0.0
         self.stakes: list[Stake] = []
@@ -261,62 +290,75 @@ class Account(Record):
         return self.total + self.low
 
 
-class Exposure(Record):
-    """What open forecasts can lose, and could; each tuple has a number per correction.
+class LegSums(Record):
+    """Where exposure is capped: what each leg's open bets can lose by themselves, and what each leg has lost.
 
-    `potential` is what they could lose if every stake there is room for were placed: a stake may come long
-    after its forecast, when the price has moved. `late_potential` and `late_open` are the most of it, and the
-    most forecasts, while several were open: the bounds need no more, because a forecast that is settled
-    before the next one adds nothing. `staked` is what they can lose as staked, leg by leg, and `lost` what was
-    lost; these two only where exposure is capped (`low` is what rounding has cut off from `lost`).
+    `low` is what rounding has cut off from `lost`. Each has a number per correction.
     """
 
-    __slots__ = ("late_open", "late_potential", "lost", "low", "potential", "staked")
-    changing = ("late_open", "late_potential", "potential", "staked", "lost", "low")
+    __slots__ = changing = ("staked", "lost", "low")
 
     def __init__(self, count: int) -> None:
-        zero = (0.0,) * count
-        self.late_open = 0
-        self.potential = self.late_potential = self.staked = self.lost = self.low = zero
-
-    def enter(self, room: tuple[float, ...], open_: int) -> None:
-        """Add a forecast that could lose `room`; with it, `open_` are open."""
-        self.potential = potential = add(self.potential, room)
-        if open_ > 1:
-            self.late_potential = tuple(map(max, self.late_potential, potential))
-            self.late_open = max(self.late_open, open_)
-
-    def leave(self, room: tuple[float, ...] | None, exposed: tuple[float, ...] | None, open_: int) -> None:
-        """Take a forecast out; `open_` are left."""
-        if not open_:  # no rounding may be left over
-            self.staked = self.potential = (0.0,) * len(self.staked)
-            return
-        if room is not None:
-            self.potential = subtract(self.potential, room)
-        if exposed is not None:
-            self.staked = subtract(self.staked, exposed)
+        self.staked = self.lost = self.low = (0.0,) * count
 
 
 class Scope(Record):
-    """Sums over all forecasts, or over those of one group: what is open, and what was settled."""
+    """Sums over all forecasts, or over those of one group: what is open, and what was settled.
 
-    __slots__ = ("at_risk", "exposure", "open", "totals")
-    changing = ("open", "at_risk")
+    `at_risk` is what the open forecasts can lose as staked. `potential` is what they could lose if every
+    stake there is room for were placed: a stake may come long after its forecast, when the price has moved.
+    `late_potential` and `late_open` are the most of it, and the most forecasts, while several were open: the
+    bounds need no more, because a forecast that is settled before the next one adds nothing. Both potentials
+    have a number per correction.
+    """
+
+    __slots__ = ("at_risk", "late_open", "late_potential", "legs", "open", "potential", "totals")
+    changing = ("open", "at_risk", "potential", "late_potential", "late_open")
 
     def __init__(self, corrections: int, totals: Totals | None = None) -> None:
-        self.open, self.at_risk = 0, 0.0
-        self.exposure, self.totals = Exposure(corrections), Totals() if totals is None else totals
+        self.open, self.at_risk, self.late_open = 0, 0.0, 0
+        self.potential = self.late_potential = (0.0,) * corrections
+        self.legs, self.totals = LegSums(corrections), Totals() if totals is None else totals
+
+    def enter(self, journal: Journal, legs: Sequence[Any], counts_room: bool) -> None:
+        """Add a forecast."""
+        late = (self.potential, self.late_potential, self.late_open)
+        journal.append((self, (self.open, self.at_risk, *late)))
+        self.open = count = self.open + 1
+        if counts_room:
+            if len(legs) == 1:
+                self.potential = potential = (self.potential[0] + legs[0].room,)
+            else:
+                self.potential = potential = add(self.potential, [leg.room for leg in legs])
+            if count > 1:
+                self.late_potential = tuple(map(max, self.late_potential, potential))
+                if count > self.late_open:
+                    self.late_open = count
+
+    def risk(self, journal: Journal, more: float) -> None:
+        """Count that the open forecasts can lose more."""
+        late = (self.potential, self.late_potential, self.late_open)
+        journal.append((self, (self.open, self.at_risk, *late)))
+        self.at_risk += more
+
+    def leave(self, journal: Journal, legs: Sequence[Any], at_risk: float, counts_room: bool) -> None:
+        """Take a forecast out, which could lose `at_risk`."""
+        late = (self.potential, self.late_potential, self.late_open)
+        journal.append((self, (self.open, self.at_risk, *late)))
+        self.open = count = self.open - 1
+        self.at_risk = rules.released(self.at_risk, at_risk, count)
+        if counts_room:
+            if not count:  # no rounding may be left over
+                self.potential = (0.0,) * len(legs)
+            else:
+                self.potential = subtract(self.potential, [leg.room for leg in legs])
 
 
-def add(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...]:
+def add(one: Sequence[float], other: Sequence[float]) -> tuple[float, ...]:
     """Number by number."""
-    if len(one) == 1:
-        return (one[0] + other[0],)
     return tuple([a + b for a, b in zip(one, other, strict=True)])
 
 
-def subtract(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...]:
+def subtract(one: Sequence[float], other: Sequence[float]) -> tuple[float, ...]:
     """Number by number."""
-    if len(one) == 1:
-        return (one[0] - other[0],)
     return tuple([a - b for a, b in zip(one, other, strict=True)])

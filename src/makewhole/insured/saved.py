@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from makewhole import arguments, corrections, saving
+from makewhole import arguments, corrections, rules, saving
 from makewhole.corrections import BookCorrection, Proposal, Terms, for_book
 from makewhole.corrections.features import Features
 from makewhole.corrections.names import Name, read_name, read_names
@@ -18,7 +18,6 @@ from makewhole.insured.certificates import GroupBounds, base_bound, late_bound
 from makewhole.insured.lines import MOST_LEVELS, LineBook
 from makewhole.insured.records import (
     AnyLeg,
-    Exposure,
     Id,
     Leg,
     Open,
@@ -86,13 +85,12 @@ def _inner(book: Book, k: int) -> BookCorrection:
 
 def _fields(record: Any) -> dict[str, Any]:
     """The changing fields of a record, by name."""
-    values = zip(record.changing, record.values(record), strict=True)
+    values = zip(record.changing, record.values(), strict=True)
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values}
 
 
 def _plain_scope(scope: Scope) -> dict[str, Any]:
-    parts = {"totals": _fields(scope.totals), "exposure": _fields(scope.exposure)}
-    return {"at_risk": scope.at_risk} | parts
+    return _fields(scope) | {"totals": _fields(scope.totals), "legs": _fields(scope.legs)}
 
 
 def _plain_open(entry: Open, keep_x: bool) -> dict[str, Any]:
@@ -212,8 +210,6 @@ def _read_open(saved: Mapping[str, Any], book: Book) -> Open:
     number, x = arguments.whole("number", saved["number"], least=0), saving.decode(saved["x"], _ROWS)
     entry = Open(id_, number, x, legs, _read_groups(saved, book), book.one_sided)
     _ = entry.forecast  # raises unless its numbers are those of a forecast
-    if book.counts_room:
-        entry.room = tuple(leg.room(book.one_sided, book.max_stake, book.cap) for leg in legs)
     for stake in saved["stakes"]:
         _restore_stake(entry, _read_stake(stake, book), book)
     grosses = [gross for leg in legs for gross in leg.gross_stakes()]
@@ -225,7 +221,7 @@ def _read_open(saved: Mapping[str, Any], book: Book) -> Open:
 def _restore_stake(entry: Open, stake: Stake, book: Book) -> None:
     """Put a stake, which was taken before, on a forecast."""
     for k, leg in enumerate(entry.legs):
-        leg.add(stake.amounts[k], stake.surcharges[k] if stake.surcharges else 0.0)
+        leg.add(book.journal, stake.amounts[k], stake.surcharges[k] if stake.surcharges else 0.0)
     entry.at_risk = worst_loss(entry.legs)
     if book.capped:
         entry.exposed = tuple(leg.worst_loss() for leg in entry.legs)
@@ -240,11 +236,13 @@ def _read_leg(saved: Mapping[str, Any], book: Book) -> AnyLeg:
     inner = None if saved["inner"] is None else _read_proposal(saved["inner"])
     if not book.one_price:
         mu, mu_hat = arguments.probabilities("mu", [saved["mu"], saved["mu_hat"]]).tolist()
-        return Leg(mu, c, origin, proposal, mu_hat, c_hat, inner)
+        room = rules.room(mu, c, book.one_sided, book.max_stake) if book.counts_room else 0.0
+        return Leg(mu, c, origin, proposal, mu_hat, c_hat, inner, room)
     mus = arguments.probabilities("mus", saved["mus"])
     if mus.shape != (book.count,):
         raise ValueError(f"mus must be {book.count} probabilities; got {saved['mus']!r}")
-    return SharedLeg(tuple(mus.tolist()), c, origin, proposal, c_hat, inner)
+    room = rules.shared_room(c, book.cap) if book.counts_room else 0.0
+    return SharedLeg(tuple(mus.tolist()), c, origin, proposal, c_hat, inner, room)
 
 
 def _read_proposal(saved: list[Any]) -> Proposal:
@@ -310,34 +308,36 @@ def _read_scope(saved: Mapping[str, Any], inside: list[Open], book: Book) -> Sco
     most_staked = book.count * book.max_stake
     scope = Scope(len(book.corrections), read_totals(saved["totals"], most_staked, book.loss_range))
     for entry in inside:
-        scope.open += 1
+        scope.enter(book.journal, entry.legs, book.counts_room)
         scope.at_risk += entry.at_risk
-        if entry.room is not None:
-            scope.exposure.enter(entry.room, scope.open)
         if entry.exposed is not None:
-            scope.exposure.staked = add(scope.exposure.staked, entry.exposed)
-    scope.at_risk = _agreeing("at_risk", saved["at_risk"], scope.at_risk, book.max_stake)
-    _read_exposure(saved["exposure"], scope.exposure, book)
+            scope.legs.staked = add(scope.legs.staked, entry.exposed)
+    if saved["open"] != scope.open:
+        raise ValueError(f"open must be the number of open forecasts, {scope.open}; got {saved['open']!r}")
+    for name in ("at_risk", "potential"):
+        setattr(scope, name, _agreeing(name, saved[name], getattr(scope, name), book.max_stake))
+    late_open = arguments.whole("late_open", saved["late_open"], least=0, most=2**53)
+    scope.late_open = max(scope.late_open, late_open)
+    late = _read_sums("late_potential", saved["late_potential"], book)
+    slack = 1e-9 * book.max_stake  # what is open now may be a rounding more than it was
+    pairs = zip(late, scope.late_potential, strict=True)
+    scope.late_potential = tuple(was if was >= now - slack else now for was, now in pairs)
+    legs = scope.legs
+    legs.staked = _agreeing("staked", saved["legs"]["staked"], legs.staked, book.max_stake)
+    legs.lost = _read_sums("lost", saved["legs"]["lost"], book, negative=True)
+    legs.low = _read_sums("low", saved["legs"]["low"], book, negative=True)
     return scope
 
 
-def _read_exposure(saved: Mapping[str, Any], exposure: Exposure, book: Book) -> None:
-    """Take over what was saved, if it agrees with what is open."""
-    count = len(book.corrections)
-    lost, low, late = (arguments.numbers("exposure", saved[name]) for name in ("lost", "low", "late_potential"))
+def _read_sums(name: str, saved: Any, book: Book, *, negative: bool = False) -> tuple[float, ...]:
+    """A number per correction that a book can have added up."""
+    numbers, count = arguments.numbers(name, saved), len(book.corrections)
+    if numbers.shape != (count,) or (not negative and (numbers < 0).any()):
+        raise ValueError(f"{name} must hold {count} numbers, none negative; got {saved!r}")
     widest = 2**53 * (2.0 + book.terms.c_range[1] - book.terms.c_range[0]) * book.max_stake
-    if {lost.shape, low.shape, late.shape} != {(count,)} or (late < 0).any():
-        raise ValueError(f"exposure must hold {count} numbers, none negative; got {saved!r}")
-    if max(np.abs([*lost, *low, *late])) > widest:
-        raise ValueError(f"exposure must be one that a book can have; got {saved!r}")
-    slack = 1e-9 * book.max_stake  # what is open now may be a rounding more than it was
-    pairs = zip(late.tolist(), exposure.late_potential, strict=True)
-    exposure.late_potential = tuple(was if was >= now - slack else now for was, now in pairs)
-    late_open = arguments.whole("late_open", saved["late_open"], least=0, most=2**53)
-    exposure.late_open = max(exposure.late_open, late_open)
-    exposure.lost, exposure.low = tuple(lost.tolist()), tuple(low.tolist())
-    for name in ("staked", "potential"):
-        setattr(exposure, name, _agreeing(name, saved[name], getattr(exposure, name), book.max_stake))
+    if np.abs(numbers).max() > widest:
+        raise ValueError(f"{name} must be sums that a book can have; got {saved!r}")
+    return tuple(numbers.tolist())
 
 
 def _agreeing(name: str, saved: Any, value: Any, scale: float) -> Any:
@@ -352,13 +352,13 @@ def _agreeing(name: str, saved: Any, value: Any, scale: float) -> Any:
 
 def _read_bounds(saved: Mapping[str, Any], book: Book) -> GroupBounds:
     """The bounds of all groups together, added up anew; what was saved must agree, except for rounding."""
-    terms, nothing, known = book.terms, Exposure(len(book.corrections)), book.corrections[0].all_groups
+    terms, nothing, known = book.terms, Scope(len(book.corrections)), book.corrections[0].all_groups
     bounds = GroupBounds()
     for name in book.groups if known is None else known:
         bounds = bounds.begun(base_bound(book.answering(name), terms))
     for name, scope in book.groups.items() if book.counted else ():
         answering = book.answering(name)
-        late = late_bound(answering, terms, scope.exposure)
+        late = late_bound(answering, terms, scope)
         bounds = bounds.later(late_bound(answering, terms, nothing), late)
     scale = book.max_stake * (1 + len(book.groups))
     sums = {name: _agreeing(name, saved[name], getattr(bounds, name), scale) for name in ("base", "late")}

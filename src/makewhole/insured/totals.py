@@ -8,7 +8,7 @@ from typing import Any
 
 from makewhole import arguments
 from makewhole.insured.evidence import START, Money
-from makewhole.insured.journal import Record
+from makewhole.insured.journal import Journal, Record
 from makewhole.insured.monitor import Interval, mean_interval
 from makewhole.rules import add_exactly
 
@@ -59,6 +59,7 @@ class Totals(Record):
 
     def settle(
         self,
+        journal: Journal,
         loss: float,
         rest: float,
         turnover: float,
@@ -71,6 +72,9 @@ class Totals(Record):
 
         `loss_range` is the most that one forecast can lose or win. `money` is the evidence with this outcome.
         """
+        counts = (self.rounds, self.voided, self.bets, self.negative, self.idle)
+        sums = (self.turnover, self.total, self.low, self.surprises, self.money, self.width)
+        journal.append((self, counts + sums))
         surprises, rounds = self.surprises, self.rounds
         if surprises is not None:
             surprise = loss - self.total / rounds if rounds else loss

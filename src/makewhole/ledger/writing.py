@@ -95,7 +95,7 @@ class Writer:
     def _caught_up(self) -> State:
         """Read what others have written since."""
         store, state = self._store, self._state
-        if state is not None and state.journal.entries:  # an undo that was interrupted
+        if state is not None and state.journal:  # an undo that was interrupted
             state.journal.undo()
         self._state = None  # if the log is damaged, begin again next time
         if state is None:
@@ -234,7 +234,7 @@ class _Draft:
         for one in self._group:
             if one.error is not None:
                 continue
-            mark, decided = len(state.journal.entries), len(self._decided)
+            mark, decided = len(state.journal), len(self._decided)
             try:
                 self._decide(state, one)
             except (Refusal, ValueError, TypeError) as error:
