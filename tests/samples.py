@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import makewhole as mw
 from makewhole import saving
+from makewhole.backtesting.result import BacktestResult
 
 # A round: μ̂, where ĉ lies in its range, the outcome, a stake, and the share of it that is staked against it.
 step = st.tuples(st.floats(0, 1), st.floats(0, 1), st.integers(0, 1), st.floats(-1, 1), st.floats(0, 1))
@@ -50,6 +51,22 @@ class Foreign:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> "Foreign":
         return cls(state["type"].from_state(state["inner"]))
+
+
+_SETTINGS = {"mode", "c_range", "one_sided", "capital", "max_exposure", "lines", "thaw", "graded"}
+
+
+def replay(log: Any, correction: Any = None, **given: Any) -> BacktestResult:
+    """Backtest with a forecaster of these settings; `max_stake` is needed, as for any forecaster.
+
+    What is not a setting goes to `mw.backtest`, and without settings everything does.
+    """
+    settings = {name: given.pop(name) for name in _SETTINGS & set(given)}
+    if not settings:
+        return mw.backtest(log, correction=correction, **given)
+    classes = len(given["mu"]) if isinstance(given.get("mu"), list) else None
+    settings |= {"max_stake": given.pop("max_stake"), "classes": classes}
+    return mw.backtest(log, mw.InsuredForecaster(None, correction, **settings), **given)
 
 
 def version_of(package: str) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ class Mine(mw.Reserve):
 
 def test_a_reserve_with_its_own_ways_is_not_replayed_for_groups() -> None:
     with pytest.raises(TypeError, match="correction must be one of makewhole's corrections without groups"):
-        mw.backtest(log_of(20), group="carrier", mode="sound", correction=Mine())
+        mw.backtest(log_of(20), group="carrier", correction=Mine())
     with pytest.raises(TypeError, match="correction must be one of makewhole's"):
         mw.Grouped(Mine())
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import makewhole as mw
-from samples import state
+from samples import replay, state
 
 MAKERS: dict[str, Any] = {
     "reserve": lambda: mw.Reserve(0.1),
@@ -118,4 +118,4 @@ def test_a_backtest_has_no_days() -> None:
     log = {"mu": [0.5] * 3, "y": [1] * 3, "stake": [1.0] * 3}
     pd = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match="a log has no days"):
-        mw.backtest(pd.DataFrame(log), capital=9, thaw=mw.Thaw(budget=1, per_day=1))
+        replay(pd.DataFrame(log), capital=9, max_stake=1, thaw=mw.Thaw(budget=1, per_day=1))

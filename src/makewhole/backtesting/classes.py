@@ -48,13 +48,13 @@ class ClassLog(Log):
             b = _without_common(b)
         codes = np.stack([column[group] for group in self.groups], axis=1) if self.groups else None
         first, forecast = np.arange(len(y)), None
-        if self.event is not None:
-            _, first, forecast = np.unique(self.event[start:stop], return_index=True, return_inverse=True)
+        if self.ids is not None:
+            _, first, forecast = np.unique(self.ids[start:stop], return_index=True, return_inverse=True)
             same = {name: column[name] for name in column if not name.startswith("stake")}
             for name, values in same.items():
                 shown = values if name not in self.groups else self._group_labels(values)
                 differs = values != values[first][forecast]
-                self._reject(name, place, shown, differs, "must be the same in all rows of an event")
+                self._reject(name, place, shown, differs, "must be the same in all rows of an id")
         net, gross = np.zeros((len(first), K)), np.zeros((len(first), K))
         which = first if forecast is None else forecast
         np.add.at(net, which, b)

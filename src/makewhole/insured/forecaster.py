@@ -177,19 +177,11 @@ class InsuredForecaster:
         lines: Lines | Default | None = "default",
         thaw: Thaw | Default | None = "default",
     ) -> None:
-        chosen = read_settings(
-            correction,
-            mode=mode,
-            max_stake=max_stake,
-            c_range=c_range,
-            one_sided=one_sided,
-            max_exposure=max_exposure,
-            capital=capital,
-            classes=classes,
-            graded=graded,
-            lines=lines,
-            thaw=thaw,
-        )
+        given: Any = {"mode": mode, "max_stake": max_stake, "c_range": c_range, "one_sided": one_sided}
+        given |= {"max_exposure": max_exposure, "capital": capital, "classes": classes, "graded": graded}
+        given |= {"lines": lines, "thaw": thaw}
+        chosen = read_settings(correction, **given)
+        self._given = given | {"correction": copy.deepcopy(correction)}  # for the same with another capital
         self.max_stake, self.c_range, _, self.one_sided, _ = chosen.terms
         self.mode, self.classes, self.max_exposure = chosen.mode, chosen.classes, chosen.max_exposure
         self.capital, self.graded, self.lines, self.thaw = chosen[4:8]

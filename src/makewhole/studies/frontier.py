@@ -115,8 +115,8 @@ def _variances(seed: int) -> dict[str, Variance]:
     frame = make_frame({"mu": np.full(_IID_ROUNDS, 0.5), "y": y, "stake": w}, "polars")
     variances = {}
     for rate in (0.3, 0.1, 0.03):
-        alone: Any = {"correction": make_reserve(rate), "max_stake": 1.0, "c_range": (0.0, 0.0)}
-        trace = backtest(frame, **alone, trace=True).trace or {}
+        f = InsuredForecaster(None, make_reserve(rate), max_stake=1.0, c_range=(0.0, 0.0))
+        trace = backtest(frame, f, trace=True).trace or {}
         measured = float(trace["lam"][_IID_ROUNDS // 10 :].var())
         first, second = 0.5, 1 / 3  # E[w] and E[w²] of a uniform weight; targets ±½ have variance ¼
         predicted = rate * second * 0.25 / (2 * first - rate * second)

@@ -285,7 +285,8 @@ capital {CAPITAL:g}; the seeds draw who comes. Without MAKEWHOLE_DATA, the folde
 only coins and flights are replayed.""",
     shown="You have just seen how many honest customers are served, and what is taken by those who know "
     "better, with and without lines and a thaw.",
-    next_step="Next, try it on a log of your own: mw.backtest(log, by=..., capital=...).",
+    next_step="Next, try it on a log of your own: mw.backtest(log, mw.InsuredForecaster(capital=..., "
+    "max_stake=...), by=...).",
     seeds=3,
     plan=_plan,
     columns={"results": _COLUMNS, "summary": _COLUMNS},
