@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 import makewhole as mw
+from makewhole.backtesting.result import BacktestResult
 from timing import Row, side_by_side
 
 ROWS = 5_000_000
@@ -40,7 +41,7 @@ def rows() -> list[Row]:
     def numpy_pass() -> None:
         _ = stake * (outcome - mu) - np.abs(stake) * c
 
-    def replay(correction: mw.Correction) -> Callable[[], mw.BacktestResult]:
+    def replay(correction: mw.Correction) -> Callable[[], BacktestResult]:
         return lambda: mw.backtest(log, correction=correction, max_stake=cap)
 
     for correction in corrections.values():

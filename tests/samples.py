@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import makewhole as mw
 from makewhole import saving
 from makewhole.backtesting.result import BacktestResult
+from makewhole.corrections import Proposal
 
 # A round: μ̂, where ĉ lies in its range, the outcome, a stake, and the share of it that is staked against it.
 step = st.tuples(st.floats(0, 1), st.floats(0, 1), st.integers(0, 1), st.floats(-1, 1), st.floats(0, 1))
@@ -38,11 +39,11 @@ class Foreign:
     def __init__(self, inner: Any) -> None:
         self.inner = inner
 
-    def propose(self) -> mw.Proposal:
-        proposal: mw.Proposal = self.inner.propose()
+    def propose(self) -> Proposal:
+        proposal: Proposal = self.inner.propose()
         return proposal
 
-    def observe(self, proposal: mw.Proposal, target: float, weight: float) -> None:
+    def observe(self, proposal: Proposal, target: float, weight: float) -> None:
         self.inner.observe(proposal, target, weight)
 
     def state(self) -> dict[str, Any]:
@@ -159,11 +160,11 @@ class Own:
     def __init__(self) -> None:
         self.lam, self.asked = 0.0, 0
 
-    def propose(self) -> mw.Proposal:
+    def propose(self) -> Proposal:
         self.asked += 1
-        return mw.Proposal(self.lam)
+        return Proposal(self.lam)
 
-    def observe(self, proposal: mw.Proposal, target: float, weight: float) -> None:
+    def observe(self, proposal: Proposal, target: float, weight: float) -> None:
         self.lam += 0.1 * weight * (target - proposal.lam)
 
     def state(self) -> dict[str, Any]:

@@ -10,10 +10,11 @@ from matplotlib.figure import Figure
 from sklearn.linear_model import LogisticRegression
 
 import makewhole as mw
+from makewhole.backtesting.result import BacktestResult
 from samples import classes_of, replay, table_of
 
 
-def results() -> dict[str, mw.BacktestResult]:
+def results() -> dict[str, BacktestResult]:
     draw = np.random.default_rng(0)
     log = pd.DataFrame({"mu": 0.3, "y": draw.integers(0, 2, 3000), "stake": draw.normal(size=3000)})
     corrections: dict[str, mw.Correction] = {"none": mw.NoCorrection(), "swap": mw.SwapRegret(9, seed=0)}

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import makewhole as mw
 from makewhole import frames
 from makewhole.backtesting import log as logs
+from makewhole.corrections import Proposal
 from makewhole.corrections.base import Stepped
 from samples import CORRECTIONS, Foreign, replay
 
@@ -94,8 +95,8 @@ def test_compiled_and_one_step_agree_on_what_hypothesis_finds(rows: list[Any], w
 
 def test_a_subclass_with_its_own_ways_is_not_compiled() -> None:
     class Doubles(mw.NaiveBestResponse):
-        def propose(self) -> mw.Proposal:
-            return mw.Proposal(2 * super().propose().lam)
+        def propose(self) -> Proposal:
+            return Proposal(2 * super().propose().lam)
 
     log = pd.DataFrame(make_log(500))
     ours = mw.backtest(log, correction=mw.NaiveBestResponse())

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import makewhole as mw
 from makewhole.backtesting import log as logs
 from makewhole.backtesting.late import more_slots, new_slots, stable_order
+from makewhole.backtesting.result import BacktestResult
 from samples import CORRECTIONS, Foreign, replay
 
 pytestmark = pytest.mark.slow  # its loops take seconds to compile
@@ -63,7 +64,7 @@ def settle_until(log: dict[str, Any], f: mw.InsuredForecaster, told: Told, open_
         told.totals.append(f.statement().total_loss)
 
 
-def check_same(result: mw.BacktestResult, told: Told, f: mw.InsuredForecaster) -> None:
+def check_same(result: BacktestResult, told: Told, f: mw.InsuredForecaster) -> None:
     assert result.trace is not None
     rows = sorted(told)
     for k, name in enumerate(("mu", "c", "payment")):

@@ -17,6 +17,7 @@ import pytest
 
 import makewhole as mw
 from makewhole import cli
+from makewhole.backtesting.result import BacktestResult
 from makewhole.cli import main
 
 
@@ -314,7 +315,7 @@ class Terminal(io.StringIO):
 def test_a_run_of_over_a_second_shows_a_bar_on_a_terminal(
     seconds: float, shown: bool, monkeypatch: pytest.MonkeyPatch, log: Path
 ) -> None:
-    def slow(*_: Any, progress: Callable[[int, int], None], **options: Any) -> mw.BacktestResult:
+    def slow(*_: Any, progress: Callable[[int, int], None], **options: Any) -> BacktestResult:
         clock[0] += seconds
         progress(1000, 2000)
         return real(*_, **options)

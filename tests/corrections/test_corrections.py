@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import makewhole as mw
-from makewhole.corrections import REGISTRY, Terms, _kernels
+from makewhole.corrections import REGISTRY, Proposal, Terms, _kernels
 
 target = st.floats(-1, 1)
 weight = st.one_of(st.just(1.0), st.floats(0, 1))
@@ -200,7 +200,7 @@ class Book:
         self.cells, self.range = cells, high - low
         self.loss, self.mass = np.zeros(cells), np.zeros(cells)
 
-    def step(self, choose: Callable[[mw.Proposal], tuple[float, float]]) -> None:
+    def step(self, choose: Callable[[Proposal], tuple[float, float]]) -> None:
         p = self.correction.propose()
         x, w = choose(p)
         cell = p.cell + (p.split and x >= p.lam)
@@ -223,24 +223,24 @@ def test_theorem_c_against_sequences_that_hypothesis_searches(
         book.step(lambda _, pair=pair: pair)  # type: ignore[misc]  # the default binds the loop's pair
 
 
-def adversaries() -> Iterator[tuple[str, Callable[[Book], Callable[[mw.Proposal], tuple[float, float]]]]]:
+def adversaries() -> Iterator[tuple[str, Callable[[Book], Callable[[Proposal], tuple[float, float]]]]]:
     yield "pushes away from λ", lambda book: lambda p: (-1.0 if p.lam > 0 else 1.0, 1.0)
     yield "always up", lambda book: lambda p: (1.0, 1.0)
     yield "just over the edge", lambda book: lambda p: (p.lam + 1e-9, 1.0)
     yield "just under the edge", lambda book: lambda p: (p.lam - 1e-9, 1.0)
 
-    def worst_cell(book: Book) -> Callable[[mw.Proposal], tuple[float, float]]:
-        def choose(p: mw.Proposal) -> tuple[float, float]:  # drives each cell's loss on, in its direction
+    def worst_cell(book: Book) -> Callable[[Proposal], tuple[float, float]]:
+        def choose(p: Proposal) -> tuple[float, float]:  # drives each cell's loss on, in its direction
             return (1.0 if book.loss[p.cell] >= 0 else -1.0), 1.0
 
         return choose
 
     yield "drives each cell's loss on", worst_cell
 
-    def kicks_out(book: Book) -> Callable[[mw.Proposal], tuple[float, float]]:
+    def kicks_out(book: Book) -> Callable[[Proposal], tuple[float, float]]:
         """Keeps a mean just inside its cell with small weights, then kicks it out with a large one."""
 
-        def choose(p: mw.Proposal) -> tuple[float, float]:
+        def choose(p: Proposal) -> tuple[float, float]:
             return (1.0, 1.0) if book.mass[p.cell] > 3 and not p.split else (max(-1.0, p.lam - 0.01), 0.3)
 
         return choose
@@ -264,7 +264,7 @@ def test_theorem_c_against_a_greedy_search_for_the_largest_loss() -> None:
     book = Book(5)
     options = [(x, w) for x in np.linspace(-1, 1, 21) for w in (0.2, 1.0)]
 
-    def choose(p: mw.Proposal) -> tuple[float, float]:
+    def choose(p: Proposal) -> tuple[float, float]:
         def harm(option: tuple[float, float]) -> float:
             x, w = option
             after = type(book.correction).from_state(book.correction.state())

@@ -10,13 +10,14 @@ import pytest
 
 import makewhole as mw
 from makewhole.cli import main
+from makewhole.corrections import Proposal
 from samples import log_of, overlapping, sealed
 
 
 class Mine(mw.Reserve):
     """A reserve with its own ways."""
 
-    def propose(self) -> mw.Proposal:
+    def propose(self) -> Proposal:
         return super().propose()
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import makewhole as mw
+from makewhole.corrections import Proposal
 from samples import replay, rounds_of, step
 
 
@@ -59,7 +60,7 @@ def test_composed_backtests_are_the_forecasters_and_the_inner_learns_its_own_tar
 
 def test_a_reserve_with_its_own_ways_is_not_replayed_as_if_it_were_over_nothing() -> None:
     class Own(mw.Reserve):
-        def propose(self) -> mw.Proposal:
+        def propose(self) -> Proposal:
             return super().propose()
 
     log = pd.DataFrame({"mu": [0.5], "y": [1], "stake": [1.0]})

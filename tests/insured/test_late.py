@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import makewhole as mw
+from makewhole.corrections import Proposal
 from samples import replay, sealed
 
 CORRECTIONS: Any = {
@@ -253,8 +254,8 @@ def test_a_reserve_that_starts_out_of_its_range_is_bounded_all_the_same(start: f
 
 def test_a_subclass_with_its_own_ways_has_no_certificate() -> None:
     class Bad(mw.Reserve):
-        def propose(self) -> mw.Proposal:
-            return mw.Proposal(-1.0)
+        def propose(self) -> Proposal:
+            return Proposal(-1.0)
 
     f = mw.InsuredForecaster(None, Bad(0.1), mode="sound", max_stake=1)
     assert str(f.statement().certificate) == "no bound: no bound is known for this correction"

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import makewhole as mw
+from makewhole.insured.refusals import ChangeRefused
 from samples import replay, state
 
 MAKERS: dict[str, Any] = {
@@ -82,7 +83,7 @@ def test_a_day_is_a_change_like_any_other() -> None:
     f = book("reserve", mw.Thaw(budget=2.0, per_day=0.5))
     planned = f.plan_forecast(mu=0.5)
     f.begin_day(3)
-    with pytest.raises(mw.ChangeRefused):
+    with pytest.raises(ChangeRefused):
         f.apply(planned)
     planned = f.plan_forecast(mu=0.5)
     f.begin_day(3)  # it is already

@@ -12,6 +12,7 @@ from typing import Any
 
 import makewhole as mw
 from makewhole import pages
+from makewhole.auditing.report import AuditReport
 from makewhole.cli.files import Table, need
 from makewhole.cli.logs import as_times
 from makewhole.cli.printing import print_json
@@ -182,7 +183,7 @@ def _number_or_names(given: str | None, present: list[str]) -> float | list[str]
     return names
 
 
-def _draw(report: mw.AuditReport) -> list[pages.Picture]:
+def _draw(report: AuditReport) -> list[pages.Picture]:
     """Draw a reliability diagram for each class, and the best bets."""
     pictures = []
     for class_ in range(max(1, len(report.by_class))):

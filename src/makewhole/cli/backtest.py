@@ -10,6 +10,7 @@ from typing import Any
 
 import makewhole as mw
 from makewhole.backtesting.fitting import correction_for, fit_forecaster
+from makewhole.backtesting.result import BacktestResult
 from makewhole.backtesting.source import read_source
 from makewhole.cli.files import need
 from makewhole.cli.logs import add_columns, add_customers, check_figure, read_log
@@ -230,7 +231,7 @@ _FIELDS = (
 )
 
 
-def _print_json(results: dict[str, mw.BacktestResult]) -> None:
+def _print_json(results: dict[str, BacktestResult]) -> None:
     found: dict[str, Any] = {}
     for name, result in results.items():
         found[name] = {f: getattr(result, f) for f in _FIELDS}
@@ -245,7 +246,7 @@ def _print_json(results: dict[str, mw.BacktestResult]) -> None:
     print_json(found)
 
 
-def _print_groups(results: dict[str, mw.BacktestResult], column: str) -> None:
+def _print_groups(results: dict[str, BacktestResult], column: str) -> None:
     from rich import box
     from rich.console import Console
     from rich.markup import escape
@@ -271,7 +272,7 @@ def _print_groups(results: dict[str, mw.BacktestResult], column: str) -> None:
         console.print(f"and {len(largest) - most:,} more groups; --json prints all of them", highlight=False)
 
 
-def _print_table(results: dict[str, mw.BacktestResult], cap: float | None) -> None:
+def _print_table(results: dict[str, BacktestResult], cap: float | None) -> None:
     need("rich")
     from rich import box
     from rich.console import Console
@@ -311,7 +312,7 @@ def _print_table(results: dict[str, mw.BacktestResult], cap: float | None) -> No
     )
 
 
-def _print_risks(results: dict[str, mw.BacktestResult], console: Any) -> None:
+def _print_risks(results: dict[str, BacktestResult], console: Any) -> None:
     """Print the worst moments of each run, what was certified, and what was refused."""
     from rich import box
     from rich.markup import escape

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import makewhole as mw
-from makewhole.backtesting.capital import NO_PROMISE
+from makewhole.backtesting.capital import NO_PROMISE, CapitalReport
 from makewhole.backtesting.fitting import fit_forecaster
 from makewhole.backtesting.source import read_source
 from makewhole.cli.files import need
@@ -96,7 +96,7 @@ def _numbers(text: str) -> list[float]:
         raise ValueError(f"--capitals must be numbers, such as 100,1000; got {text!r}") from None
 
 
-def _print_table(report: mw.CapitalReport) -> None:
+def _print_table(report: CapitalReport) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
