@@ -223,7 +223,7 @@ from pathlib import Path
 import makewhole as mw
 from makewhole.cli import files, main
 
-owner, name = {"read": (files.Table, "read"), "backtest": (mw, "backtest")}[sys.argv[1]]
+owner, name = {"read": (files.TableFile, "read"), "backtest": (mw, "backtest")}[sys.argv[1]]
 real = getattr(owner, name)
 
 def for_ever(*given, **options):

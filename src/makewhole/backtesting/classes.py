@@ -12,7 +12,7 @@ import numpy as np
 
 from makewhole import multiclass
 from makewhole.arguments import SUM_TOLERANCE, Floats
-from makewhole.backtesting.log import Chunk, Columns, Log
+from makewhole.backtesting.log import Chunk, ChunkColumns, Log
 from makewhole.backtesting.run import Run
 
 
@@ -60,7 +60,7 @@ class ClassLog(Log):
         np.add.at(net, which, b)
         np.add.at(gross, which, np.abs(b))
         groups = None if codes is None else codes[first].astype(np.int64)
-        columns = Columns(mu[first], width[first], y[first], net, gross)
+        columns = ChunkColumns(mu[first], width[first], y[first], net, gross)
         chunk = Chunk(columns, groups, place, forecast, b, stop)
         self._set_times(chunk)
         self._check_cap(chunk, cap)
@@ -113,7 +113,7 @@ class ClassRun(Run):
         won, size = _won(mu[which], chunk.stake, outcome[which].astype(np.int64))
         net: Any = np.bincount(which, weights=won, minlength=len(outcome))
         gross: Any = np.bincount(which, weights=size, minlength=len(outcome))
-        columns = Columns(np.zeros(len(net)), width, np.ones(len(net)), net, gross)
+        columns = ChunkColumns(np.zeros(len(net)), width, np.ones(len(net)), net, gross)
         self.bets = mu, won, size
         super().step(replace(chunk, columns=columns))
 

@@ -22,7 +22,7 @@ CHUNK = 16_384
 _BLOCK = 64 * CHUNK
 
 
-class Columns(NamedTuple):
+class ChunkColumns(NamedTuple):
     """The columns of a chunk, one entry per forecast: what the loop of a backtest reads."""
 
     mu_hat: Floats
@@ -36,7 +36,7 @@ class Columns(NamedTuple):
 class Chunk:
     """Some thousand forecasts: the columns for the loop, and the rows of the log that they come from."""
 
-    columns: Columns
+    columns: ChunkColumns
     groups: Any  # the numbers of each forecast's groups, one column per group column; None: no groups
     rows: Any  # the rows in the log, one per stake: a slice or an array
     forecast: Any  # for each of these rows, the number of its forecast in the chunk; None: one row each
@@ -282,7 +282,7 @@ class Log:
         codes = [named[group] for group in self.groups]
         if self.ids is None:
             sizes = self._sizes[: len(b)] if len(b) <= len(self._sizes) else None
-            chunk = Chunk(Columns(mu, width, y, b, np.abs(b, out=sizes)), None, place, None, b, stop)
+            chunk = Chunk(ChunkColumns(mu, width, y, b, np.abs(b, out=sizes)), None, place, None, b, stop)
         else:
             chunk = self._gather(place, self.ids[start:stop], (mu, y, b, width), stop, codes)
         if codes and chunk.groups is None:
@@ -338,7 +338,9 @@ class Log:
         net: Any = np.bincount(forecast, weights=b, minlength=len(first))
         gross: Any = np.bincount(forecast, weights=np.abs(b), minlength=len(first))
         groups = np.stack(codes, axis=1)[first].astype(np.int64) if codes else None
-        return Chunk(Columns(mu[first], width[first], y[first], net, gross), groups, place, forecast, b, stop)
+        return Chunk(
+            ChunkColumns(mu[first], width[first], y[first], net, gross), groups, place, forecast, b, stop
+        )
 
     def _check(self, place: Any, mu: Floats, y: Floats, b: Floats, width: Floats) -> None:
         if mu.min(initial=0.0) < 0 or mu.max(initial=1.0) > 1:

@@ -13,7 +13,7 @@ from typing import Any
 import makewhole as mw
 from makewhole import pages
 from makewhole.auditing.report import AuditReport
-from makewhole.cli.files import Table, need
+from makewhole.cli.files import TableFile, need
 from makewhole.cli.logs import as_times
 from makewhole.cli.printing import print_json
 
@@ -118,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
     if page is not None:  # before the work, not after it
         pages.check_path(page, "--html")
         need("matplotlib")
-    table = Table(arguments.file)
+    table = TableFile(arguments.file)
     present = table.names
     mu, stake, groups = (_names(given, present) for given in (arguments.mu, arguments.stake, arguments.by))
     if not mu:

@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
     read = read_log(arguments, [*(arguments.group or []), *named], "stake")
     columns = read.columns | {"group": _one_or_all(arguments.group), "by": named or None}
     results = {}
-    with _Progress(quiet=arguments.json) as track, read.table.readable():
+    with _BacktestProgress(quiet=arguments.json) as track, read.table.readable():
         forecasters = _forecasters(names, arguments, read.frame, columns)
         for name, f in forecasters.items():
             results[name] = mw.backtest(read.frame, f, **columns, progress=track(name))
@@ -168,7 +168,7 @@ def _correction(
     return made
 
 
-class _Progress:
+class _BacktestProgress:
     """A progress bar for each correction that runs for over a second, on stderr if it is a terminal."""
 
     def __init__(self, *, quiet: bool) -> None:

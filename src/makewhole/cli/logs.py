@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import makewhole as mw
-from makewhole.cli.files import Table, need
+from makewhole.cli.files import TableFile, need
 
 _KINDS = ("hedgers", "informed", "clairvoyant")
 
@@ -72,7 +72,7 @@ def read_customers(given: argparse.Namespace) -> mw.agents.Customers | None:
 class Read(NamedTuple):
     """A log that was read: the table, its columns in a polars frame, and what `mw.backtest` calls them."""
 
-    table: Table
+    table: TableFile
     frame: Any
     columns: dict[str, Any]
 
@@ -83,7 +83,7 @@ def read_log(given: argparse.Namespace, groups: list[str], stake: str | None) ->
         if getattr(given, option) == "":
             raise ValueError(f"--{option.replace('_', '-')} must name a column; got ''")
     customers = read_customers(given)
-    table = Table(given.file)
+    table = TableFile(given.file)
     columns: dict[str, Any] = {
         "mu": _one_or_several(given.mu, table),
         "outcome": given.outcome,
@@ -99,7 +99,7 @@ def read_log(given: argparse.Namespace, groups: list[str], stake: str | None) ->
     return Read(table, frame, columns | {"customers": customers})
 
 
-def _one_or_several(given: str | None, table: Table) -> Any:
+def _one_or_several(given: str | None, table: TableFile) -> Any:
     """Return a column, or the columns of classes: a comma separates them unless it is part of a name."""
     if given is None or given in table.names or "," not in given:
         return given
