@@ -330,7 +330,7 @@ def test_an_id_must_have_one_forecast_and_one_outcome() -> None:
 def test_memory_stays_flat_in_the_rows() -> None:
     def peak(rows: int) -> int:
         log = pl.DataFrame(make_log(rows))
-        mw.backtest(log[:100], max_stake=10)
+        mw.backtest(log[:100], correction=mw.DeterministicSwap(100), max_stake=10)  # compile first
         tracemalloc.start()
         mw.backtest(log, correction=mw.DeterministicSwap(100), max_stake=10)
         top = tracemalloc.get_traced_memory()[1]

@@ -102,8 +102,8 @@ def backtest(
         Who would have bet, for a log without stakes: see `makewhole.agents.Customers`. They decide when they
         see μ and c.
     by
-        The column that names the customer, for a forecaster with `lines`; a row without a name is nobody's. A
-        list of columns names her levels, the widest first, as `f.stake(..., by=(...))` does: by=["agency",
+        The column that names the customer, for a forecaster with `lines`; a stake without a name has no line.
+        A list of columns names her levels, the widest first, as `f.stake(..., by=(...))` does: by=["agency",
         "customer"]. The same name in two columns is the same. She bets at her own price; the c in the result
         and in the trace is the published one.
     correction, max_stake
