@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 import makewhole as mw
+from makewhole.backtesting.result import BacktestResult
 from timing import Row, side_by_side
 
 ROWS = 5_000_000
@@ -40,7 +41,7 @@ def rows() -> list[Row]:
     def numpy_pass() -> None:
         _ = stake * (outcome - mu) - np.abs(stake) * c
 
-    def replay(correction: mw.Correction) -> Callable[[], mw.BacktestResult]:
+    def replay(correction: mw.Correction) -> Callable[[], BacktestResult]:
         return lambda: mw.backtest(log, correction=correction, max_stake=cap)
 
     for correction in corrections.values():
@@ -95,12 +96,13 @@ def limited_rows(log: pl.DataFrame, cap: float) -> list[Row]:
         for mu, y, b, who in few.select("mu", "y", "stake", "who").iter_rows():
             f.settle(f.forecast(mu=mu), int(y), stake=b, by=who)
 
-    mw.backtest(few, by="who", **limits)  # compile first
+    new = mw.InsuredForecaster(**limits)
+    mw.backtest(few, new, by="who")  # compile first
     mw.backtest(few, max_stake=cap)
     named, many, alone, thawed, peer = side_by_side(
-        lambda: mw.backtest(idle, by="who", **limits),
-        lambda: mw.backtest(crowd, by="who", **limits),
-        lambda: mw.backtest(idle, **limits),
+        lambda: mw.backtest(idle, new, by="who"),
+        lambda: mw.backtest(crowd, new, by="who"),
+        lambda: mw.backtest(idle, new),
         lambda: mw.backtest(idle, max_stake=cap),
         one_by_one,
         repeats=3,

@@ -28,7 +28,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import makewhole as mw
 from makewhole import datasets
-from makewhole.mending.maps import METHODS, Known, Settings
+from makewhole.mending.maps import METHODS, Known, MapSettings
 
 ADULT_GROUPS = ["sex", "race", "marital_status"]
 
@@ -74,7 +74,7 @@ def ours(method: str) -> Callable[..., Any]:
     def mend(train: pd.DataFrame, test: pd.DataFrame, groups: list[str]) -> Any:
         labels = [{g: t[g].to_numpy().astype(str) for g in groups} for t in (train, test)]
         known = Known(train["p"].to_numpy(), labels[0])
-        settings = Settings(15, 0.95, 1000)
+        settings = MapSettings(15, 0.95, 1000)
         fitted = METHODS[method](known, train["y"].to_numpy(float), np.ones(len(train)), settings)
         return fitted(Known(test["p"].to_numpy(), labels[1]))
 

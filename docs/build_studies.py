@@ -62,12 +62,13 @@ is told the number of rounds, the range of ĉ (the base learner's c) and the see
 
 ```python
 >>> import makewhole as mw
+>>> from makewhole.corrections import Proposal
 >>> class Halfway:
 ...     \"\"\"Moves λ half of the way to the last target.\"\"\"
 ...     def __init__(self, lam=0.0):
 ...         self.lam = lam
 ...     def propose(self):
-...         return mw.Proposal(self.lam)
+...         return Proposal(self.lam)
 ...     def observe(self, proposal, target, weight):
 ...         self.lam += 0.5 * weight * (target - proposal.lam)
 ...     def state(self):

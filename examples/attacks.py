@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 import makewhole as mw
+from makewhole.protocol import Chance, Record
 
 ROUNDS = 20_000
 SHOWN_AT = (100, 1_000, 5_000, 20_000)
@@ -23,16 +24,16 @@ def one_decision() -> None:
         print(f"  {what:<14} {-loss:+d} from the product {paid:+g} from the bet = {-loss + paid:+g}")
 
 
-def clairvoyant(correction: mw.Correction) -> mw.Record:
+def clairvoyant(correction: mw.Correction) -> Record:
     """Someone who knows the outcome bets on it."""
-    nature = mw.Chance(0.5, seed=1)
+    nature = Chance(0.5, seed=1)
     forecaster = mw.InsuredForecaster(lambda x: 0.5, correction, max_stake=1, c_range=(0.0, 0.0))
     return mw.play(nature, forecaster, mw.agents.Clairvoyant(nature.outcome), ROUNDS)
 
 
-def draw_reader(correction: mw.Correction) -> mw.Record:
+def draw_reader(correction: mw.Correction) -> Record:
     """Someone who reads off the published c which cell was drawn."""
-    nature = mw.Chance(1.0, seed=1)
+    nature = Chance(1.0, seed=1)
     forecaster = mw.InsuredForecaster(lambda x: 0.5, correction, max_stake=1, c_range=(0.0, 0.0))
     agent = mw.agents.DrawReader(correction, ROUNDS, nature.outcome)
     return mw.play(nature, forecaster, agent, ROUNDS)
@@ -44,7 +45,7 @@ def main() -> None:
     print(f"\nNow {ROUNDS:,} people attack. The forecaster says 50 % every time and adapts c; its mean loss,")
     print("in units of the stake, after so many forecasts:\n")
     print(f"  {'attacker':<13} {'correction':<20}" + "".join(f"{t:>9,}" for t in SHOWN_AT))
-    attacks: dict[str, Callable[[mw.Correction], mw.Record]] = {
+    attacks: dict[str, Callable[[mw.Correction], Record]] = {
         "clairvoyant": clairvoyant,
         "draw reader": draw_reader,
     }

@@ -51,7 +51,7 @@ def main() -> None:
                 mw.DeterministicSwap.for_horizon(len(games)),
             ]
             for correction in corrections:
-                r = mw.backtest(log, event="game", correction=correction, max_stake=FANS * SEASON_TICKET)
+                r = mw.backtest(log, id="game", correction=correction, max_stake=FANS * SEASON_TICKET)
                 share = 100 * r.total_loss / r.turnover
                 name = type(correction).__name__
                 print(

@@ -9,7 +9,7 @@ import pytest
 
 import makewhole as mw
 from makewhole.agents import Decision
-from makewhole.corrections import REGISTRY
+from makewhole.corrections import REGISTRY, Proposal
 
 CORRECTIONS: list[Callable[[], Any]] = [
     *REGISTRY,
@@ -34,12 +34,12 @@ class Forgets(mw.NaiveBestResponse):
 
 
 class LearnsFromNothing(mw.NaiveBestResponse):
-    def observe(self, proposal: mw.Proposal, target: float, weight: float) -> None:
+    def observe(self, proposal: Proposal, target: float, weight: float) -> None:
         super().observe(proposal, target, max(weight, 0.1))
 
 
 class TakesAnything(mw.NaiveBestResponse):
-    def observe(self, proposal: mw.Proposal, target: float, weight: float) -> None:
+    def observe(self, proposal: Proposal, target: float, weight: float) -> None:
         if np.isfinite(target) and 0 <= weight <= 1:
             super().observe(proposal, target, weight)
 
@@ -50,8 +50,8 @@ class Aliases(mw.NaiveBestResponse):
 
 
 class SaysNan(mw.NoCorrection):
-    def propose(self) -> mw.Proposal:
-        return mw.Proposal(float("nan"))
+    def propose(self) -> Proposal:
+        return Proposal(float("nan"))
 
 
 class SaysNumber(mw.NoCorrection):
@@ -60,8 +60,8 @@ class SaysNumber(mw.NoCorrection):
 
 
 class Throws(mw.NoCorrection):
-    def propose(self) -> mw.Proposal:
-        return mw.Proposal(float(np.random.default_rng().normal()))
+    def propose(self) -> Proposal:
+        return Proposal(float(np.random.default_rng().normal()))
 
 
 @pytest.mark.parametrize(

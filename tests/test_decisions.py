@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import makewhole as mw
+from makewhole.decisions import Plan
 
 loss = st.floats(-100, 100)
 tables = st.dictionaries(st.text(min_size=1, max_size=3), st.tuples(loss, loss), min_size=1, max_size=4)
 
 
-def totals(plan: mw.Plan, table: Any, mu: float, c: float) -> list[float]:
+def totals(plan: Plan, table: Any, mu: float, c: float) -> list[float]:
     return [table[plan.action][y] - mw.payment(plan.stake, y, mu, c) for y in (0, 1)]
 
 
@@ -72,7 +73,7 @@ def test_rules_against_brute_force() -> None:
 def test_many_rows_at_once_are_the_rows_one_by_one() -> None:
     draw = np.random.default_rng(1)
     mu, c, table = draw.uniform(size=30), draw.uniform(0, 0.3, 30), draw.normal(size=(30, 3, 2))
-    ways: list[Callable[[mw.Forecast, Any], mw.Plan]] = [
+    ways: list[Callable[[mw.Forecast, Any], Plan]] = [
         lambda f, t: mw.insure(f, t, max_stake=1),
         lambda f, t: mw.decide(f, t, rule="trustful"),
     ]

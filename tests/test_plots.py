@@ -10,10 +10,11 @@ from matplotlib.figure import Figure
 from sklearn.linear_model import LogisticRegression
 
 import makewhole as mw
-from samples import classes_of, table_of
+from makewhole.backtesting.result import BacktestResult
+from samples import classes_of, replay, table_of
 
 
-def results() -> dict[str, mw.BacktestResult]:
+def results() -> dict[str, BacktestResult]:
     draw = np.random.default_rng(0)
     log = pd.DataFrame({"mu": 0.3, "y": draw.integers(0, 2, 3000), "stake": draw.normal(size=3000)})
     corrections: dict[str, mw.Correction] = {"none": mw.NoCorrection(), "swap": mw.SwapRegret(9, seed=0)}
@@ -47,7 +48,7 @@ def test_the_profit_is_drawn_in_money_with_its_peak_and_the_capital() -> None:
     draw = np.random.default_rng(0)
     y = draw.integers(0, 2, 9000)
     log = pd.DataFrame({"mu": draw.uniform(size=9000), "y": y, "stake": 2.0 * y - 1})
-    result = mw.backtest(log[:900], mode="sound", capital=7.0, max_stake=1, correction=mw.Reserve(0.01))
+    result = replay(log[:900], mode="sound", capital=7.0, max_stake=1, correction=mw.Reserve(0.01))
     display = mw.plots.LossDisplay.from_report(result)
     lines = {line.get_label(): line for line in display.money_ax_.get_lines()}
     assert lines["Reserve"].get_ydata().min() == -result.peak_loss
@@ -57,7 +58,7 @@ def test_the_profit_is_drawn_in_money_with_its_peak_and_the_capital() -> None:
     long = mw.backtest(log.assign(stake=draw.normal(size=9000)), correction=mw.NoCorrection())
     drawn = mw.plots.LossDisplay.from_report(long).money_ax_.get_lines()[0]
     assert drawn.get_ydata().min() == -long.peak_loss  # at one of 9000 settlements, of which 2000 are drawn
-    certified = mw.backtest(log[:900], mode="sound", max_stake=1, correction=mw.Reserve(0.1))
+    certified = replay(log[:900], mode="sound", max_stake=1, correction=mw.Reserve(0.1))
     bounds = [line.get_label() for line in mw.plots.LossDisplay.from_report(certified).money_ax_.get_lines()]
     assert "Reserve: at most 5 lost" in bounds
 
@@ -92,9 +93,8 @@ def test_the_same_run_gives_the_same_pixels(tmp_path: Path) -> None:
 def test_a_certificate_is_drawn_where_there_is_one() -> None:
     draw = np.random.default_rng(0)
     y, p, b = draw.integers(0, 2, 500), draw.uniform(size=500), draw.normal(size=500)
-    display = mw.plots.LossDisplay.from_predictions(
-        y, p, b, correction=mw.Reserve(0.5), mode="sound", max_stake=5
-    )
+    f = mw.InsuredForecaster(None, mw.Reserve(0.5), mode="sound", max_stake=5)
+    display = mw.plots.LossDisplay.from_predictions(y, p, b, forecaster=f)
     labels = [line.get_label() for line in display.ax_.get_lines()]
     assert "Reserve: at most 5 in all" in labels
     curve, bound = (display.ax_.get_lines()[k].get_ydata() for k in (0, 1))

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pytest
 
 import makewhole as mw
+from makewhole.protocol import Chance, Replay
 
 
 def test_protocol_1_agents_stake_nothing_and_bear_their_own_loss() -> None:
     f = mw.InsuredForecaster(lambda x: 0.5, max_stake=1)
     record = mw.play(
-        mw.Chance(0.3, seed=1), f, mw.agents.Trustful({"go": (0, 1), "stay": (0.4, 0.4)}), rounds=50
+        Chance(0.3, seed=1), f, mw.agents.Trustful({"go": (0, 1), "stay": (0.4, 0.4)}), rounds=50
     )
     assert (record["stake"] == 0).all()
     assert (record["payment"] == 0).all()
@@ -24,7 +25,7 @@ def test_protocol_1_agents_stake_nothing_and_bear_their_own_loss() -> None:
 def test_protocol_2_the_insured_agents_loss_is_what_the_forecast_said() -> None:
     table = {"use": (2.0, -10.0), "skip": (0.0, 0.0)}
     f = mw.InsuredForecaster(lambda x: 0.5, mw.DeterministicSwap(11), max_stake=12)
-    record = mw.play(mw.Chance(0.1, seed=0), f, mw.agents.Insured(table), rounds=300)
+    record = mw.play(Chance(0.1, seed=0), f, mw.agents.Insured(table), rounds=300)
     hedged = record["stake"] != 0
     high = [mw.loss_bounds(table["use"], mu, c).high for mu, c in zip(record["mu"], record["c"], strict=True)]
     assert hedged.any()
@@ -37,7 +38,7 @@ def test_protocol_3_the_insured_agents_loss_is_certain_in_every_class() -> None:
     draw = np.random.default_rng(0)
     f = mw.InsuredForecaster(lambda x: np.array([0.2, 0.3, 0.5]), max_stake=10, classes=3)
     agent = mw.agents.Insured(lambda: draw.normal(size=(2, 3)))
-    nature = mw.Chance([0.6, 0.3, 0.1], seed=0)
+    nature = Chance([0.6, 0.3, 0.1], seed=0)
     for _ in range(200):
         x = nature.reveal()
         q = f.forecast(x)
@@ -51,7 +52,7 @@ def test_protocol_3_the_insured_agents_loss_is_certain_in_every_class() -> None:
 
 def test_a_record_of_classes_has_a_column_per_class() -> None:
     f = mw.InsuredForecaster(lambda x: np.array([0.2, 0.3, 0.5]), max_stake=1, classes=3)
-    record = mw.play(mw.Chance([0.6, 0.3, 0.1], seed=0), f, mw.agents.Random(seed=0), rounds=5)
+    record = mw.play(Chance([0.6, 0.3, 0.1], seed=0), f, mw.agents.Random(seed=0), rounds=5)
     frame = record.to_frame("pandas")
     assert [c for c in frame.columns if c.startswith(("mu", "c_", "stake"))] == [
         f"{name}_{k}" for name in ("mu", "c", "stake") for k in range(3)
@@ -65,7 +66,7 @@ def test_a_record_of_classes_has_a_column_per_class() -> None:
 def test_a_record_turns_into_any_frame(backend: str | None, kind: type[Any]) -> None:
     f = mw.InsuredForecaster(lambda x: 0.5, max_stake=12)
     agent = mw.agents.Insured({"use": (2, -10), "skip": (0, 0)})
-    frame = mw.play(mw.Chance(0.5, seed=0), f, agent, rounds=4).to_frame(backend)
+    frame = mw.play(Chance(0.5, seed=0), f, agent, rounds=4).to_frame(backend)
     assert isinstance(frame, kind)
     columns = frame.column_names if isinstance(frame, pa.Table) else list(frame.columns)
     assert columns[:7] == ["mu", "c", "action", "stake", "outcome", "payment", "loss"]
@@ -74,7 +75,7 @@ def test_a_record_turns_into_any_frame(backend: str | None, kind: type[Any]) -> 
 def test_a_recorded_game_backtests_to_the_same_loss() -> None:
     f = mw.InsuredForecaster(lambda x: x, mw.DeterministicSwap(31), max_stake=1)
     draw = np.random.default_rng(3)
-    nature = mw.Chance(0.7, x=lambda: float(draw.uniform()), seed=4)
+    nature = Chance(0.7, x=lambda: float(draw.uniform()), seed=4)
     record = mw.play(nature, f, mw.agents.Random(seed=5), rounds=500)
     result = mw.backtest(
         record.to_frame(), outcome="outcome", correction=mw.DeterministicSwap(31), max_stake=1
@@ -83,7 +84,7 @@ def test_a_recorded_game_backtests_to_the_same_loss() -> None:
 
 
 def test_chance_draws_what_it_says() -> None:
-    nature = mw.Chance([0.2, 0.3, 0.5], seed=0)
+    nature = Chance([0.2, 0.3, 0.5], seed=0)
     counts = np.zeros(3)
     for _ in range(20_000):
         nature.reveal()
@@ -91,14 +92,14 @@ def test_chance_draws_what_it_says() -> None:
         counts[nature.outcome()] += 1
     # 5 standard deviations of the largest of the three shares, fixed seed
     assert np.abs(counts / 20_000 - [0.2, 0.3, 0.5]).max() < 5 * 0.5 / np.sqrt(20_000)
-    sure = mw.Chance(1.0)
+    sure = Chance(1.0)
     sure.reveal()
     assert sure.outcome() == 1
 
 
 def test_chance_may_change_its_mind_every_round() -> None:
     probabilities = iter([0.0, 1.0])
-    nature = mw.Chance(lambda: next(probabilities), seed=0)
+    nature = Chance(lambda: next(probabilities), seed=0)
     seen = []
     for _ in range(2):
         nature.reveal()
@@ -108,19 +109,19 @@ def test_chance_may_change_its_mind_every_round() -> None:
 
 def test_replay_ends_where_the_data_end() -> None:
     f = mw.InsuredForecaster(lambda x: x, max_stake=1)
-    nature = mw.Replay([1, 0, 1], xs=[0.2, 0.4, 0.6])
+    nature = Replay([1, 0, 1], xs=[0.2, 0.4, 0.6])
     record = mw.play(nature, f, mw.agents.Random(seed=0), rounds=3)
     assert record["mu"].tolist() == [0.2, 0.4, 0.6]
     assert record["outcome"].tolist() == [1, 0, 1]
     with pytest.raises(ValueError, match="rounds must be at most 3, as many as were recorded"):
         nature.reveal()
     with pytest.raises(ValueError, match="xs must have as many rows as outcomes, 3; got 1"):
-        mw.Replay([1, 0, 1], xs=[0.2])
+        Replay([1, 0, 1], xs=[0.2])
 
 
 def test_an_empty_record_is_still_a_record() -> None:
     record = mw.play(
-        mw.Chance(0.5), mw.InsuredForecaster(lambda x: 0.5, max_stake=1), mw.agents.Random(), rounds=0
+        Chance(0.5), mw.InsuredForecaster(lambda x: 0.5, max_stake=1), mw.agents.Random(), rounds=0
     )
     assert (len(record), record.mean_loss) == (0, 0.0)
     with pytest.raises(KeyError, match="'lam' is not a column"):
@@ -129,8 +130,8 @@ def test_an_empty_record_is_still_a_record() -> None:
 
 def test_nature_must_begin_a_round_first() -> None:
     with pytest.raises(RuntimeError, match="call reveal"):
-        mw.Chance(0.5).outcome()
+        Chance(0.5).outcome()
     with pytest.raises(RuntimeError, match="call reveal"):
-        mw.Replay([1]).outcome()
+        Replay([1]).outcome()
     with pytest.raises(ValueError, match=r"probability must lie in \[0, 1\]"):
-        mw.Chance(1.5)
+        Chance(1.5)

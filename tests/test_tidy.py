@@ -81,6 +81,17 @@ def test_no_name_that_means_nothing() -> None:
     assert not named
 
 
+def test_a_class_name_means_one_thing() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(relative(path))
+    twice = {name: files for name, files in homes.items() if len(files) > 1}
+    between = {"OpenForecast", "Position"}  # a ledger's, and those of the forecaster inside it
+    assert set(twice) <= between, twice
+
+
 @pytest.mark.parametrize("path", PYTHON, ids=relative)
 def test_every_exemption_has_its_reason_beside_it(path: Path) -> None:
     bare = re.compile(r"#\s*(type:\s*ignore\[[\w, -]+\]|noqa:\s*[A-Z]+\d+(,\s*[A-Z]+\d+)*)\s*$")

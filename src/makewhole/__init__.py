@@ -5,28 +5,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from makewhole import agents, checks, forecasters, multiclass, plots
     from makewhole.auditing.audit import audit
-    from makewhole.auditing.report import AuditReport
     from makewhole.backtesting.backtest import backtest
-    from makewhole.backtesting.capital import CapitalReport, find_capital
-    from makewhole.backtesting.result import BacktestResult
+    from makewhole.backtesting.capital import find_capital
     from makewhole.bets import delay_quote, hedge, loss_bounds, must_accept, payment, premium
     from makewhole.corrections import (
         Balance,
         Barrier,
-        Certificate,
         Correction,
         DeterministicSwap,
         Grouped,
         NaiveBestResponse,
         NoCorrection,
         OverlappingReserve,
-        Proposal,
         Reserve,
         StandardRegret,
         SwapRegret,
     )
-    from makewhole.decisions import Forecast, Plan, decide, insure
-    from makewhole.insured.book import Payments
+    from makewhole.decisions import Forecast, decide, insure
     from makewhole.insured.forecaster import InsuredForecaster
     from makewhole.insured.lines import Lines
     from makewhole.insured.refusals import (
@@ -39,21 +34,15 @@ if TYPE_CHECKING:
         TeachingError,
         UnknownForecast,
     )
-    from makewhole.insured.statement import Statement
     from makewhole.insured.thaw import Thaw
     from makewhole.mending.classifier import SoundClassifier
-    from makewhole.protocol import Chance, Record, Replay, play
+    from makewhole.protocol import play
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "AuditReport",
-    "BacktestResult",
     "Balance",
     "Barrier",
-    "CapitalReport",
-    "Certificate",
-    "Chance",
     "ConservationError",
     "Correction",
     "DeterministicSwap",
@@ -66,18 +55,12 @@ __all__ = [
     "NaiveBestResponse",
     "NoCorrection",
     "OverlappingReserve",
-    "Payments",
-    "Plan",
     "PriceRefused",
-    "Proposal",
-    "Record",
     "Refusal",
-    "Replay",
     "Reserve",
     "SoundClassifier",
     "StakeRefused",
     "StandardRegret",
-    "Statement",
     "SwapRegret",
     "TeachingError",
     "Thaw",
@@ -103,13 +86,8 @@ __all__ = [
 
 # Public names are loaded when they are first asked for, to keep `import makewhole` and the command line fast.
 _HOMES = {
-    "AuditReport": "auditing.report",
-    "BacktestResult": "backtesting.result",
     "Balance": "corrections",
     "Barrier": "corrections",
-    "CapitalReport": "backtesting.capital",
-    "Certificate": "corrections",
-    "Chance": "protocol",
     "ConservationError": "insured.refusals",
     "Correction": "corrections",
     "DeterministicSwap": "corrections",
@@ -122,18 +100,12 @@ _HOMES = {
     "NaiveBestResponse": "corrections",
     "NoCorrection": "corrections",
     "OverlappingReserve": "corrections",
-    "Payments": "insured.book",
-    "Plan": "decisions",
     "PriceRefused": "insured.refusals",
-    "Proposal": "corrections",
-    "Record": "protocol",
     "Refusal": "insured.refusals",
-    "Replay": "protocol",
     "Reserve": "corrections",
     "SoundClassifier": "mending.classifier",
     "StakeRefused": "insured.refusals",
     "StandardRegret": "corrections",
-    "Statement": "insured.statement",
     "SwapRegret": "corrections",
     "TeachingError": "insured.refusals",
     "Thaw": "insured.thaw",

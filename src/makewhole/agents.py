@@ -266,8 +266,9 @@ class DrawReader:
     Examples
     --------
     >>> import makewhole as mw
+    >>> from makewhole.protocol import Chance
     >>> f = mw.InsuredForecaster(lambda x: 0.5, mw.SwapRegret(cells=11, seed=0), max_stake=1)
-    >>> nature = mw.Chance(1.0)
+    >>> nature = Chance(1.0)
     >>> agent = mw.agents.DrawReader(mw.SwapRegret(cells=11), rounds=2000, knows=nature.outcome)
     >>> round(mw.play(nature, f, agent, rounds=2000).mean_loss, 2)
     0.17

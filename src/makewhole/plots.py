@@ -18,6 +18,7 @@ from makewhole.backtesting.backtest import backtest
 from makewhole.backtesting.capital import CapitalReport
 from makewhole.backtesting.result import BacktestResult, Curve
 from makewhole.corrections import Correction
+from makewhole.insured.forecaster import InsuredForecaster
 
 # Okabe and Ito's colours, which colour-blind people can tell apart; each has its own dash, for grey print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -277,13 +278,15 @@ class LossDisplay:
         y_prob: Any,
         stake: Any,
         *,
+        forecaster: InsuredForecaster | None = None,
         correction: Correction | None = None,
+        max_stake: float | None = None,
         ax: Any = None,
-        **options: Any,
     ) -> Self:
-        """Backtest these forecasts and stakes, and draw the result; `options` are those of `backtest`."""
+        """Backtest these forecasts and stakes, and draw the result; see `backtest` for what it takes."""
         log = frames.make_frame({"mu": _numbers(y_prob), "y": _numbers(y_true), "stake": _numbers(stake)})
-        return cls.from_report(backtest(log, correction=correction, **options), ax=ax)
+        done = backtest(log, forecaster, correction=correction, max_stake=max_stake)
+        return cls.from_report(done, ax=ax)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, stake: Any, **options: Any) -> Self:

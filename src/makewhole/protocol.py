@@ -67,7 +67,8 @@ def play(nature: Nature, forecaster: Forecaster, agent: Agent, rounds: int) -> R
     Examples
     --------
     >>> import makewhole as mw
-    >>> nature = mw.Chance(0.9, seed=0)
+    >>> from makewhole.protocol import Chance
+    >>> nature = Chance(0.9, seed=0)
     >>> correction = mw.DeterministicSwap.for_horizon(1000, c_range=(0.0, 0.5))
     >>> f = mw.InsuredForecaster(lambda x: 0.5, correction, max_stake=12)
     >>> agent = mw.agents.Insured({"use": (2, -10), "skip": (0, 0)})
@@ -141,8 +142,9 @@ class Record:
         Examples
         --------
         >>> import makewhole as mw
+        >>> from makewhole.protocol import Chance
         >>> f = mw.InsuredForecaster(lambda x: 0.5, max_stake=1)
-        >>> record = mw.play(mw.Chance(0.5, seed=0), f, mw.agents.Random(seed=0), rounds=3)
+        >>> record = mw.play(Chance(0.5, seed=0), f, mw.agents.Random(seed=0), rounds=3)
         >>> record.to_frame("pandas").shape
         (3, 9)
         """
@@ -174,7 +176,8 @@ class Chance:
     Examples
     --------
     >>> import makewhole as mw
-    >>> nature = mw.Chance([0.2, 0.3, 0.5], seed=1)
+    >>> from makewhole.protocol import Chance
+    >>> nature = Chance([0.2, 0.3, 0.5], seed=1)
     >>> nature.reveal(), nature.outcome() in (0, 1, 2)
     (None, True)
     """
@@ -231,7 +234,8 @@ class Replay:
     Examples
     --------
     >>> import makewhole as mw
-    >>> nature = mw.Replay(outcomes=[1, 0], xs=["monday", "tuesday"])
+    >>> from makewhole.protocol import Replay
+    >>> nature = Replay(outcomes=[1, 0], xs=["monday", "tuesday"])
     >>> nature.reveal(), nature.outcome(), nature.reveal(), nature.outcome()
     ('monday', 1, 'tuesday', 0)
     """

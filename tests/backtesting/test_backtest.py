@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 import makewhole as mw
 from makewhole import frames
 from makewhole.backtesting import log as logs
+from makewhole.corrections import Proposal
 from makewhole.corrections.base import Stepped
-from samples import CORRECTIONS, Foreign
+from samples import CORRECTIONS, Foreign, replay
 
 
 def make_log(rows: int, seed: int = 0, *, negative: bool = True, adversarial: bool = False) -> dict[str, Any]:
@@ -58,8 +59,8 @@ def test_compiled_plain_and_one_step_agree_bit_for_bit(
     log = make_log(3000, negative=not one_sided, adversarial=adversarial)
     cap = float(np.abs(log["stake"]).max())
     options: dict[str, Any] = dict(c_hat="c_hat", max_stake=cap, one_sided=one_sided, trace=True)
-    compiled = mw.backtest(pd.DataFrame(log), correction=make(), **options)
-    plain = mw.backtest(pd.DataFrame(log), correction=Foreign(make()), **options)
+    compiled = replay(pd.DataFrame(log), correction=make(), **options)
+    plain = replay(pd.DataFrame(log), correction=Foreign(make()), **options)
     cs, paid, total, learned = one_by_one(log, make(), cap, one_sided)
     assert compiled.trace is not None
     assert plain.trace is not None
@@ -94,8 +95,8 @@ def test_compiled_and_one_step_agree_on_what_hypothesis_finds(rows: list[Any], w
 
 def test_a_subclass_with_its_own_ways_is_not_compiled() -> None:
     class Doubles(mw.NaiveBestResponse):
-        def propose(self) -> mw.Proposal:
-            return mw.Proposal(2 * super().propose().lam)
+        def propose(self) -> Proposal:
+            return Proposal(2 * super().propose().lam)
 
     log = pd.DataFrame(make_log(500))
     ours = mw.backtest(log, correction=mw.NaiveBestResponse())
@@ -126,7 +127,7 @@ def test_rows_of_an_event_are_stakes_on_one_forecast_wherever_they_stand() -> No
     rows = [(e, mu[e], y[e], float(draw.normal())) for e in events for _ in range(draw.integers(1, 5))]
     shuffled = [rows[i] for i in draw.permutation(len(rows))]
     log = pd.DataFrame(shuffled, columns=["event", "mu", "y", "stake"])
-    result = mw.backtest(log, event="event", correction=mw.DeterministicSwap(9), max_stake=20, trace=True)
+    result = mw.backtest(log, id="event", correction=mw.DeterministicSwap(9), max_stake=20, trace=True)
 
     f = mw.InsuredForecaster(None, mw.DeterministicSwap(9), max_stake=20, c_range=(0.0, 0.0))
     payments = np.full(len(log), np.nan)
@@ -145,9 +146,9 @@ def test_rows_of_an_event_are_stakes_on_one_forecast_wherever_they_stand() -> No
 
 def test_events_longer_than_a_chunk_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     log = pd.DataFrame(make_log(1000)).assign(mu=0.5, y=1.0, e=np.repeat([0, 1, 2, 3], 250))
-    expected = mw.backtest(log, event="e", correction=mw.DeterministicSwap(9))
+    expected = mw.backtest(log, id="e", correction=mw.DeterministicSwap(9))
     monkeypatch.setattr(logs, "CHUNK", 64)
-    result = mw.backtest(log, event="e", correction=mw.DeterministicSwap(9))
+    result = mw.backtest(log, id="e", correction=mw.DeterministicSwap(9))
     assert (result.rounds, result.total_loss) == (4, expected.total_loss)
 
 
@@ -228,7 +229,7 @@ def test_rows_left_out_do_not_decide_the_order_of_events() -> None:
     log = pd.DataFrame(
         {"e": list("abab"), "mu": [np.nan, 0.5, 0.5, 0.5], "y": [1, 0, 1, 0], "stake": [1.0] * 4}
     )
-    options: dict[str, Any] = dict(event="e", correction=mw.NaiveBestResponse(), max_stake=2)
+    options: dict[str, Any] = dict(id="e", correction=mw.NaiveBestResponse(), max_stake=2)
     whole, kept = mw.backtest(log, **options), mw.backtest(log.dropna(), **options)
     assert (whole.total_loss, whole.rounds, whole.missing) == (kept.total_loss, kept.rounds, 1)
     nothing = mw.backtest(log.assign(mu=np.nan), **options)
@@ -247,7 +248,7 @@ def test_mean_c_and_negative_c_are_those_of_the_trace() -> None:
 def test_stakes_beyond_all_floats_are_named() -> None:
     log = pd.DataFrame({"e": [1, 1], "mu": [0.5] * 2, "y": [1] * 2, "stake": [1.5e308] * 2})
     with pytest.raises(ValueError, match=r"the sum of \|stake\| on a forecast must be finite; got inf"):
-        mw.backtest(log, event="e")
+        mw.backtest(log, id="e")
 
 
 def test_totals_are_what_they_say() -> None:
@@ -262,7 +263,7 @@ def test_totals_are_what_they_say() -> None:
 def test_without_a_correction_it_is_the_forecasters_own() -> None:
     log = make_log(400)
     cap = float(np.abs(log["stake"]).max())
-    result = mw.backtest(pd.DataFrame(log), c_hat="c_hat", c_range=(0.0, 0.5), max_stake=cap)
+    result = replay(pd.DataFrame(log), c_hat="c_hat", c_range=(0.0, 0.5), max_stake=cap)
     f = mw.InsuredForecaster(max_stake=cap)
     for mu, y, b, c_hat in zip(*(log[k].tolist() for k in ("mu", "y", "stake", "c_hat")), strict=True):
         f.settle(f.forecast(mu=mu, c_hat=c_hat), y, stake=b)
@@ -280,14 +281,14 @@ def test_without_a_correction_it_is_the_forecasters_own() -> None:
         (dict(stake=np.inf), {}, ValueError, "stake='stake' must be finite; got inf at row 5"),
         (
             dict(stake=-3.0),
-            dict(one_sided=True),
+            dict(one_sided=True, max_stake=3),
             ValueError,
             "must not be negative when one-sided; got -3.0 at row 5",
         ),
         (dict(stake=7.0), dict(max_stake=6), ValueError, r"max_stake must cover .*; got 6.0 < 7.0 at row 5"),
         ({}, dict(mu="p"), ValueError, "mu='p' is not a column; the frame has: mu, y, stake"),
         ({}, dict(c_hat="width"), ValueError, "c_hat='width' is not a column"),
-        ({}, dict(mode="loose"), ValueError, "mode must be 'exact' or 'sound'"),
+        ({}, dict(mode="loose", max_stake=1), ValueError, "mode must be 'exact' or 'sound'"),
         ({}, dict(max_stake=0), ValueError, "max_stake must be one number above 0"),
         ({}, dict(correction="swap"), TypeError, "correction must be an object, such as mw.Reserve"),
     ],
@@ -299,7 +300,7 @@ def test_bad_rows_and_arguments_are_named(
     for column, value in change.items():
         log.loc[5, column] = value
     with pytest.raises(error, match=message):
-        mw.backtest(log, **options)
+        replay(log, **options)
 
 
 def test_frames_that_are_none_are_named() -> None:
@@ -311,27 +312,25 @@ def test_frames_that_are_none_are_named() -> None:
         mw.backtest(pl.DataFrame({"mu": ["0.5"], "y": [1], "stake": [1.0]}))
 
 
-def test_an_event_must_have_one_forecast_and_one_outcome() -> None:
+def test_an_id_must_have_one_forecast_and_one_outcome() -> None:
     log = pd.DataFrame(
         {"e": ["a", "b", "a"], "mu": [0.5, 0.5, 0.6], "y": [1, 1, 1], "stake": [1.0, 1.0, 1.0]}
     )
-    with pytest.raises(
-        ValueError, match="mu='mu' must be the same in all rows of an event; got 0.6 at row 2"
-    ):
-        mw.backtest(log, event="e")
-    with pytest.raises(ValueError, match="event='e' must not have missing values; got 1"):
-        mw.backtest(log.assign(e=["a", None, "a"]), event="e")
-    with pytest.raises(ValueError, match="event='e' must not have missing values; got 1"):
-        mw.backtest(pl.DataFrame(log.assign(e=[1.0, float("nan"), 1.0])), event="e")
+    with pytest.raises(ValueError, match="mu='mu' must be the same in all rows of an id; got 0.6 at row 2"):
+        mw.backtest(log, id="e")
+    with pytest.raises(ValueError, match="id='e' must not have missing values; got 1"):
+        mw.backtest(log.assign(e=["a", None, "a"]), id="e")
+    with pytest.raises(ValueError, match="id='e' must not have missing values; got 1"):
+        mw.backtest(pl.DataFrame(log.assign(e=[1.0, float("nan"), 1.0])), id="e")
     with pytest.raises(ValueError, match=r"got 1.5 < 2.0 at row 0"):
-        mw.backtest(log.assign(mu=0.5), event="e", max_stake=1.5)
+        mw.backtest(log.assign(mu=0.5), id="e", max_stake=1.5)
 
 
 @pytest.mark.slow
 def test_memory_stays_flat_in_the_rows() -> None:
     def peak(rows: int) -> int:
         log = pl.DataFrame(make_log(rows))
-        mw.backtest(log[:100], max_stake=10)
+        mw.backtest(log[:100], correction=mw.DeterministicSwap(100), max_stake=10)  # compile first
         tracemalloc.start()
         mw.backtest(log, correction=mw.DeterministicSwap(100), max_stake=10)
         top = tracemalloc.get_traced_memory()[1]
@@ -385,10 +384,10 @@ def test_widths_are_kept_in_the_range_that_is_given() -> None:
     log = make_log(50)
     frame = pd.DataFrame(log)
     with pytest.raises(ValueError, match=r"c_hat='c_hat' must lie in \[0, 0.05\]; got .* at row"):
-        mw.backtest(frame, c_hat="c_hat", c_range=(0.0, 0.05))
+        replay(frame, c_hat="c_hat", c_range=(0.0, 0.05), max_stake=9.0)
     with pytest.raises(ValueError, match=r"c_range must be a pair \(low, high\)"):
-        mw.backtest(frame, c_range=(0.5, 0.0))
-    result = mw.backtest(frame, c_range=(0.1, 0.3), max_stake=9.0, trace=True)
+        replay(frame, c_range=(0.5, 0.0), max_stake=9.0)
+    result = replay(frame, c_range=(0.1, 0.3), max_stake=9.0, trace=True)
     f = mw.InsuredForecaster(max_stake=9.0, c_range=(0.1, 0.3))  # without a ĉ it is the nearest to 0
     for mu, y, b in zip(*(log[k].tolist() for k in ("mu", "y", "stake")), strict=True):
         f.settle(f.forecast(mu=mu), y, stake=b)
@@ -409,8 +408,8 @@ def test_caps_have_the_forecasters_limits(cap: float) -> None:
 def test_groups_whose_rows_were_all_left_out_are_not_in_the_certificate() -> None:
     log = pd.DataFrame({"mu": [0.5, np.nan, 0.5], "y": [1, 1, np.nan], "stake": [1.0] * 3, "g": list("abc")})
     log.loc[3] = [0.5, 0, -1.0, "d"]
-    result = mw.backtest(log, group="g", correction=mw.Grouped(mw.Reserve(0.1)), mode="sound")
-    alone = mw.backtest(log[:1], correction=mw.Reserve(0.1), mode="sound")
+    result = replay(log, mw.Grouped(mw.Reserve(0.1)), group="g", mode="sound", max_stake=1.0)
+    alone = replay(log[:1], mw.Reserve(0.1), mode="sound", max_stake=1.0)
     assert result.certificate is not None
     assert alone.certificate is not None
     assert result.certificate.bound == 2 * (alone.certificate.bound or 0.0) > 0

@@ -14,6 +14,7 @@ import makewhole as mw
 from makewhole.backtesting import backtest as module
 from makewhole.backtesting.limited import LimitedRun
 from makewhole.insured.refusals import StakeRefused
+from samples import replay
 
 pytestmark = pytest.mark.slow  # its loops take seconds to compile
 
@@ -78,8 +79,8 @@ def test_levels_are_the_forecasters_to_the_bit(rows: list[Any], capital: Any, li
 
     given: Any = dict(by=LEVELS, max_stake=CAP, trace=True, **options)
     with mock.patch.object(module, "LimitedRun", Seen), mock.patch.object(module, "LiveRun", None):
-        compiled = mw.backtest(log, **given)
-    driven = mw.backtest(log, max_exposure=1e9, **given)  # row by row
+        compiled = replay(log, **given)
+    driven = replay(log, max_exposure=1e9, **given)  # row by row
     for result in (compiled, driven):
         assert result.trace is not None
         assert result.trace["payment"].tolist() == paid
@@ -96,7 +97,7 @@ def test_levels_are_the_forecasters_to_the_bit(rows: list[Any], capital: Any, li
 def test_no_level_takes_more_than_its_line_by_another_count(rows: list[Any]) -> None:
     """Payments are added up here, by name, from what the backtest paid."""
     log, lines = table(rows * 4), mw.Lines(each=4.0, of={"US": 5.0})
-    result = mw.backtest(log, by=LEVELS, capital=30.0, lines=lines, max_stake=CAP, trace=True)
+    result = replay(log, by=LEVELS, capital=30.0, lines=lines, max_stake=CAP, trace=True)
     assert result.trace is not None
     taken: dict[Any, float] = {}
     for names, paid in zip(log[LEVELS].to_numpy().tolist(), result.trace["payment"].tolist(), strict=True):
@@ -119,17 +120,17 @@ def known(rows: int, seed: int = 0) -> dict[str, Any]:
 def test_an_agency_limits_its_customers(hold: Any) -> None:
     log = hold(known(500))
     options: Any = dict(capital=1000.0, max_stake=1.0, lines=mw.Lines(each=10.0))
-    alone, with_agency = (mw.backtest(log, by=by, **options) for by in ("who", ["agency", "who"]))
+    alone, with_agency = (replay(log, by=by, **options) for by in ("who", ["agency", "who"]))
     assert alone.total_loss > 50.0
     assert with_agency.total_loss <= 30.0
-    assert mw.backtest(log, by=["who"], **options).total_loss == alone.total_loss
+    assert replay(log, by=["who"], **options).total_loss == alone.total_loss
 
 
 def test_the_same_name_twice_in_a_row_is_refused_in_both_ways() -> None:
     log = pd.DataFrame({"mu": 0.5, "y": [1, 1], "stake": 1.0, "agency": ["x", "z"], "who": ["y", "z"]})
     for event in (None, "mu"):
         with pytest.raises(ValueError, match=r"must be different names; got 'z' twice at row 1"):
-            mw.backtest(log, by=["agency", "who"], event=event, capital=20.0, max_stake=2.0)
+            replay(log, by=["agency", "who"], id=event, capital=20.0, max_stake=2.0)
 
 
 @pytest.mark.parametrize(
@@ -144,11 +145,11 @@ def test_the_same_name_twice_in_a_row_is_refused_in_both_ways() -> None:
 )
 def test_what_is_no_list_of_columns_is_refused(by: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        mw.backtest(pd.DataFrame(known(5)), by=by, capital=20.0)
+        replay(pd.DataFrame(known(5)), by=by, capital=20.0, max_stake=1.0)
 
 
 def test_customers_who_decide_see_the_price_of_all_their_levels() -> None:
     log = pd.DataFrame(known(300)).drop(columns="stake")
     people = mw.agents.Customers(clairvoyant=1.0)
     options: Any = dict(customers=people, capital=1000.0, lines=mw.Lines(each=10.0), max_stake=1.0)
-    assert mw.backtest(log, by=["agency", "who"], **options).total_loss <= 30.0
+    assert replay(log, by=["agency", "who"], **options).total_loss <= 30.0

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import makewhole as mw
+from samples import replay
 
 pytestmark = pytest.mark.slow  # its loops take seconds to compile
 
@@ -22,7 +23,7 @@ def log(rows: int = 300) -> pd.DataFrame:
 def test_a_graded_log_is_replayed_as_the_forecaster_would(options: Any, correction: Any) -> None:
     table = log()
     terms: Any = {"mode": "sound", "max_stake": 1.0, "c_range": (0.0, 0.5), "graded": True}
-    result = mw.backtest(table, correction=correction, **terms, **options)
+    result = replay(table, correction=correction, **terms, **options)
     f = mw.InsuredForecaster(None, correction, **terms, capital=options.get("capital"))
     late, waiting = 7 if "known" in options else 0, list[Any]()
     for mu, y, stake in table[["mu", "y", "stake"]].itertuples(index=False):
@@ -43,7 +44,7 @@ def test_what_does_not_fit_is_named() -> None:
     with pytest.raises(ValueError, match=r"must be 0 or 1; got 0\.\d+ at row 0 \(a quantity\? graded=True"):
         mw.backtest(table)
     with pytest.raises(ValueError, match=r"outcome='y' must lie in \[0, 1\]; got 1.5 at row 3"):
-        mw.backtest(table.assign(y=np.where(np.arange(300) == 3, 1.5, table["y"])), graded=True)
+        replay(table.assign(y=np.where(np.arange(300) == 3, 1.5, table["y"])), graded=True, max_stake=1.0)
     classes: Any = {"mu": ["mu", "known"], "stake": ["stake", "made"]}
-    with pytest.raises(ValueError, match="graded outcomes must have one column of mu"):
-        mw.backtest(table, graded=True, **classes)
+    with pytest.raises(ValueError, match="mu must be one column, because the forecaster has classes=None"):
+        mw.backtest(table, mw.InsuredForecaster(graded=True, max_stake=1.0), **classes)

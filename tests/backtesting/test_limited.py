@@ -18,6 +18,7 @@ from makewhole.insured.changes import CONCEDED, TOTALS
 from makewhole.insured.lines import Account
 from makewhole.insured.refusals import StakeRefused
 from makewhole.insured.totals import Totals
+from samples import replay
 
 pytestmark = pytest.mark.slow  # its loops take seconds to compile
 
@@ -69,7 +70,7 @@ def replayed(log: pd.DataFrame, correction: Any, options: dict[str, Any]) -> tup
     Seen.last = None
     with mock.patch.object(module, "LimitedRun", Seen), mock.patch.object(module, "LiveRun", None):
         columns: Any = dict(by="who", c_hat="c_hat", max_stake=CAP, c_range=(0.0, 0.5), trace=True)
-        return mw.backtest(log, correction=correction, **columns, **options), Seen.last
+        return replay(log, correction=correction, **columns, **options), Seen.last
 
 
 def check_equal(log: pd.DataFrame, correction: Any, options: dict[str, Any]) -> Played:
@@ -206,7 +207,7 @@ def test_what_is_refused_because_of_rounding_is_what_the_forecaster_refuses() ->
 
         settings: Any = {**options, "lines": mw.Lines(each=1.0), "max_stake": cap}
         with mock.patch.object(module, "LimitedRun", Late):
-            result = mw.backtest(log, by="who", trace=True, **settings)
+            result = replay(log, by="who", trace=True, **settings)
         f = mw.InsuredForecaster(**settings)
         f._state |= {("line", "ann"): Account(taken), TOTALS: Totals(total=lost)}
         paid = []
@@ -303,7 +304,7 @@ def test_names_stay_with_their_rows(hold: Any, kind: Any) -> None:
     y = draw.integers(2, size=rows)
     clean: dict[str, Any] = {"mu": mu, "y": y, "stake": 2.0 * y - 1.0, "who": list(map(kind, names.tolist()))}
     options: Any = dict(by="who", capital=20.0, max_stake=1.0)
-    expected = mw.backtest(hold(clean), **options)
+    expected = replay(hold(clean), **options)
     gaps: dict[str, Any] = {
         "mu": [0.5, np.nan],
         "y": [1, 1],
@@ -312,7 +313,7 @@ def test_names_stay_with_their_rows(hold: Any, kind: Any) -> None:
     }
     order = draw.permutation(rows + 2)
     longer = {name: [[*values, *gaps[name]][k] for k in order] for name, values in clean.items()}
-    result = mw.backtest(hold({**longer, "time": order}), time="time", **options)
+    result = replay(hold({**longer, "time": order}), time="time", **options)
     assert result.missing == 2
     assert result.total_loss == expected.total_loss
     assert result.premium == expected.premium
@@ -323,4 +324,4 @@ def test_names_stay_with_their_rows(hold: Any, kind: Any) -> None:
 def test_what_is_no_name_is_refused_in_the_same_words(column: list[Any], event: Any) -> None:
     log = pd.DataFrame({"mu": [0.5] * 2, "y": 1, "stake": 1.0, "who": column, "event": [1, 2]})
     with pytest.raises(TypeError, match=r"by='who' must be text or a whole number; got (True|1\.5|b'ann')"):
-        mw.backtest(log, by="who", event=event, capital=20.0)
+        replay(log, by="who", id=event, capital=20.0, max_stake=1.0)

@@ -9,7 +9,7 @@ import pytest
 
 import makewhole as mw
 from makewhole.agents import Customers
-from samples import CORRECTIONS, Foreign
+from samples import CORRECTIONS, Foreign, replay
 
 pytestmark = pytest.mark.slow  # its loops take seconds to compile
 
@@ -33,7 +33,7 @@ CLASSES: dict[str, Any] = dict(mu=["p0", "p1", "p2"], stake=["b0", "b1", "b2"])
 def test_classes_are_the_forecasters(mode: Any) -> None:
     log = class_log(200)
     options: Any = dict(mode=mode, max_stake=9.0)
-    result = mw.backtest(log, **CLASSES, correction=mw.Reserve(0.1), trace=True, **options)
+    result = replay(log, **CLASSES, correction=mw.Reserve(0.1), trace=True, **options)
     f = mw.InsuredForecaster(None, mw.Reserve(0.1), classes=K, **options)
     paid: list[float] = []
     cs: list[Any] = []
@@ -78,7 +78,7 @@ def one_price_log(rows: int, classes: int, seed: int = 0) -> Any:
 @pytest.mark.parametrize("classes", [2, 3, 4])
 def test_at_one_price_the_compiled_loop_is_the_forecaster_to_the_bit(make: Any, classes: int) -> None:
     log, options = one_price_log(300, classes)
-    result = mw.backtest(log, correction=make(), trace=True, **options)
+    result = replay(log, correction=make(), trace=True, **options)
     f = mw.InsuredForecaster(None, make(), classes=classes, max_stake=9.0)
     paid: list[float] = []
     cs: list[float] = []
@@ -113,9 +113,9 @@ def test_at_one_price_groups_events_and_thaws_are_the_forecasters_too(kind: str)
     if kind == "events":
         log = log.assign(e=np.repeat(np.arange(100), 2))
         first = log.groupby("e").transform("first")
-        log, more = log.assign(**{name: first[name] for name in (*options["mu"], "y", "w")}), {"event": "e"}
+        log, more = log.assign(**{name: first[name] for name in (*options["mu"], "y", "w")}), {"id": "e"}
     thaw = mw.Thaw(budget=3.0) if kind == "thaw" else None
-    result = mw.backtest(log, correction=correction, thaw=thaw, trace=True, **options, **more)
+    result = replay(log, correction=correction, thaw=thaw, trace=True, **options, **more)
     f = mw.InsuredForecaster(None, correction, classes=3, max_stake=9.0, thaw=thaw)
     q: Any = None
     paid: list[float] = []
@@ -140,8 +140,8 @@ def test_late_classes_in_events_are_the_forecasters() -> None:
     log = class_log(60).assign(e=np.repeat(np.arange(30), 2))
     first = log.groupby("e").transform("first")
     log = log.assign(**{name: first[name] for name in ("p0", "p1", "p2", "y")}, known=first["time"] + 7)
-    times: Any = dict(time="time", known="known", event="e")
-    result = mw.backtest(log, **CLASSES, **times, max_stake=9.0)
+    times: Any = dict(time="time", known="known", id="e")
+    result = replay(log, **CLASSES, **times, max_stake=9.0)
     f = mw.InsuredForecaster(None, classes=K, max_stake=9.0)
     quotes: dict[int, Any] = {}
     for row in log.to_dict("records"):
@@ -174,7 +174,7 @@ def test_classes_that_do_not_fit_are_named(
 ) -> None:
     log = class_log(9).assign(**change)
     with pytest.raises(error, match=message):
-        mw.backtest(log, **(CLASSES | options))
+        replay(log, **(CLASSES | options))
 
 
 def winning_log(rows: int) -> pd.DataFrame:
@@ -187,11 +187,11 @@ def winning_log(rows: int) -> pd.DataFrame:
 def test_capital_is_never_exceeded_and_the_result_says_how_much_was_used() -> None:
     log = winning_log(400)
     options: Any = dict(mode="sound", correction=mw.NoCorrection(), max_stake=1.0)
-    lost = mw.backtest(log, **options)
+    lost = replay(log, **options)
     assert lost.peak_loss > 100
     assert lost.capital is None
     assert lost.capital_used is None
-    kept = mw.backtest(log, capital=5.0, **options)
+    kept = replay(log, capital=5.0, **options)
     assert kept.peak_loss == pytest.approx(5.0)
     assert kept.capital_used == pytest.approx(1.0)
     assert kept.peak_loss <= 5.0
@@ -203,15 +203,15 @@ def test_capital_is_never_exceeded_and_the_result_says_how_much_was_used() -> No
         f.settle(f.forecast(mu=mu), y, stake=b)
     assert kept.total_loss == f.statement().total_loss
     with pytest.raises(ValueError, match="capital can be guarded in sound mode only"):
-        mw.backtest(log, capital=5.0, mode="exact")
+        replay(log, capital=5.0, mode="exact", max_stake=1.0)
     with pytest.raises(ValueError, match="capital must be at least 1e-06, a millionth of max_stake"):
-        mw.backtest(log, capital=1e-9, **options)
+        replay(log, capital=1e-9, **options)
 
 
 def test_stakes_beyond_the_cap_on_exposure_are_counted_and_left_out() -> None:
     log = winning_log(50).assign(known=100)
     options: Any = dict(time="time", known="known", correction=mw.NoCorrection(), max_stake=1.0)
-    result = mw.backtest(log, max_exposure=3.0, trace=True, **options)
+    result = replay(log, max_exposure=3.0, trace=True, **options)
     f = mw.InsuredForecaster(None, mw.NoCorrection(), max_exposure=3.0, max_stake=1.0)
     refused, quotes = 0, []
     for mu, y, b in zip(log["mu"], log["y"], log["stake"], strict=True):
@@ -235,10 +235,10 @@ def test_a_limit_that_never_binds_changes_nothing() -> None:
     draw = np.random.default_rng(1)
     time = np.arange(300)
     log = winning_log(300).assign(known=time + draw.integers(0, 20, 300), stake=draw.normal(size=300))
-    options: Any = dict(time="time", known="known", trace=True)
+    options: Any = dict(time="time", known="known", max_stake=9.0, trace=True)
     for correction in (mw.StandardRegret(0.5), mw.Reserve(0.05), mw.DeterministicSwap(7)):
-        one = mw.backtest(log, correction=correction, **options)
-        other = mw.backtest(log, correction=correction, max_exposure=1e9, **options)
+        one = replay(log, correction=correction, **options)
+        other = replay(log, correction=correction, max_exposure=1e9, **options)
         assert one.trace is not None
         assert other.trace is not None
         for name, column in one.trace.items():
@@ -275,8 +275,8 @@ def test_customers_stake_the_same_compiled_and_not(losses: Any, times: Any, mode
     options: Any = dict(
         customers=customers, mode=mode, max_stake=9.0, correction=mw.Reserve(0.02), trace=True
     )
-    compiled = mw.backtest(log, **options, **times)
-    live = mw.backtest(log, max_exposure=1e9, **options, **times)
+    compiled = replay(log, **options, **times)
+    live = replay(log, max_exposure=1e9, **options, **times)
     assert compiled.trace is not None
     assert live.trace is not None
     assert set(compiled.trace) == set(live.trace)
@@ -292,7 +292,7 @@ def test_customers_do_what_their_manual_says() -> None:
     """Every stake again, from what was published, by the words of the manual."""
     log = forecasts(4000)
     customers = Customers(**MIXED, size=7.0)
-    result = mw.backtest(log, customers=customers, max_stake=9.0, mode="sound", trace=True)
+    result = replay(log, customers=customers, max_stake=9.0, mode="sound", trace=True)
     kinds, amounts, views = customers.begin(9.0).draw(4000, log["q"])
     trace = result.trace or {}
     wanted = 0.0
@@ -330,8 +330,8 @@ def test_losses_are_the_papers_unless_said() -> None:
 
 def test_a_one_sided_forecaster_meets_customers_of_one_side() -> None:
     log = forecasts(300)
-    options: Any = dict(one_sided=True, trace=True, customers=Customers(**MIXED))
-    compiled, live = mw.backtest(log, **options), mw.backtest(log, max_exposure=1e9, **options)
+    options: Any = dict(one_sided=True, max_stake=1.0, trace=True, customers=Customers(**MIXED))
+    compiled, live = replay(log, **options), replay(log, max_exposure=1e9, **options)
     assert compiled.trace is not None
     assert live.trace is not None
     assert (compiled.trace["stake"] >= 0).all()
@@ -358,7 +358,7 @@ def test_customers_that_cannot_be_are_named(settings: Any, message: str) -> None
     ("options", "message"),
     [
         (dict(stake="q"), "stake must not be given with customers, who stake once; got 'q'"),
-        (dict(event="q"), "event must not be given with customers"),
+        (dict(id="q"), "id must not be given with customers"),
         (dict(customers=Customers(size=3.0)), "max_stake must be given with losses or size of customers"),
         (dict(customers=Customers(size=3.0), max_stake=2.0), "size must be at most max_stake, 2; got 3"),
         (dict(customers=Customers(informed=0.5, view="z")), "view='z' is not a column"),
@@ -372,7 +372,7 @@ def test_customers_that_cannot_be_are_named(settings: Any, message: str) -> None
 )
 def test_backtests_that_customers_do_not_fit_are_named(options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        mw.backtest(forecasts(9), **({"customers": Customers()} | options))
+        replay(forecasts(9), **({"customers": Customers()} | options))
 
 
 def test_customers_show_what_they_are() -> None:
@@ -393,7 +393,7 @@ def test_with_names_it_is_the_forecaster_to_the_bit(hold: Any) -> None:
     stake[300:320] = 0.0  # nobody
     given: list[Any] = [None if k % 7 == 0 else name for k, name in enumerate(names)]
     log = hold({"mu": draw.uniform(0.2, 0.8, rows), "y": y, "stake": stake, "who": given})
-    result = mw.backtest(log, by="who", capital=20.0, max_stake=1.0, trace=True)
+    result = replay(log, by="who", capital=20.0, max_stake=1.0, trace=True)
     f = mw.InsuredForecaster(capital=20.0, max_stake=1.0)
     paid: list[float] = []
     for mu, outcome, b, who in zip(log["mu"], y.tolist(), stake.tolist(), given, strict=True):
@@ -405,7 +405,7 @@ def test_with_names_it_is_the_forecaster_to_the_bit(hold: Any) -> None:
     assert result.total_loss == f.statement().total_loss
     assert result.certificate == f.statement().certificate
     assert f.account("clairvoyant").taken == pytest.approx(8.0, abs=0.7)  # her line
-    alone = mw.backtest(log, by="who", capital=20.0, max_stake=1.0, lines=None, trace=True)
+    alone = replay(log, by="who", capital=20.0, max_stake=1.0, lines=None, trace=True)
     assert alone.trace is not None
     assert alone.trace["payment"][:100].tolist() != paid[:100]
 
@@ -422,7 +422,7 @@ def test_a_thaw_in_a_backtest_is_the_forecasters() -> None:
     assert result.trace is not None
     assert result.trace["c"].tolist() == published
     assert published[-1] < 0.2 < published[200]
-    still = mw.backtest(log, max_stake=1.0, trace=True, thaw=None)
+    still = replay(log, max_stake=1.0, trace=True, thaw=None)
     assert still.trace is not None
     assert still.trace["c"][-1] == still.trace["c"][200]
 
@@ -446,7 +446,7 @@ def test_capital_and_certificate_are_the_forecasters(
     draw = np.random.default_rng(7)
     log = pd.DataFrame({"mu": draw.uniform(size=300), "y": draw.binomial(1, right, 300), "stake": 1.0})
     log.loc[: unstaked - 1, "stake"] = 0.0
-    result = mw.backtest(log, max_stake=1.0, trace=True, **settings)
+    result = replay(log, max_stake=1.0, trace=True, **settings)
     f = mw.InsuredForecaster(max_stake=1.0, **settings)
     paid: list[float] = []
     for mu, y, b in zip(log["mu"].tolist(), log["y"].tolist(), log["stake"].tolist(), strict=True):
@@ -467,13 +467,13 @@ def test_capital_and_certificate_are_the_forecasters(
 )
 def test_names_may_be_missing_in_every_way(names: Any) -> None:
     log = pd.DataFrame({"mu": [0.5] * 20, "y": 1, "stake": 1.0, "who": names})
-    some = mw.backtest(log, by="who", capital=20.0, max_stake=1.0)
+    some = replay(log, by="who", capital=20.0, max_stake=1.0)
     plain = log.assign(who=["ann", None] * 10)
-    assert some.total_loss == mw.backtest(plain, by="who", capital=20.0, max_stake=1.0).total_loss
+    assert some.total_loss == replay(plain, by="who", capital=20.0, max_stake=1.0).total_loss
 
 
 def test_customers_with_names_decide_at_their_own_price() -> None:
     log = pd.DataFrame({"mu": [0.5] * 400, "y": 1, "view": 0.6, "who": "ann"})
     customers = Customers(hedgers=0.0, informed=1.0, view="view")
-    result = mw.backtest(log, by="who", customers=customers, capital=20.0, max_stake=1.0)
+    result = replay(log, by="who", customers=customers, capital=20.0, max_stake=1.0)
     assert 0 < result.turnover < 60  # she leaves when her own price is above her edge

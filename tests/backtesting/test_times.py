@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import makewhole as mw
 from makewhole.backtesting import log as logs
 from makewhole.backtesting.late import more_slots, new_slots, stable_order
-from samples import CORRECTIONS, Foreign
+from makewhole.backtesting.result import BacktestResult
+from samples import CORRECTIONS, Foreign, replay
 
 pytestmark = pytest.mark.slow  # its loops take seconds to compile
 
@@ -63,7 +64,7 @@ def settle_until(log: dict[str, Any], f: mw.InsuredForecaster, told: Told, open_
         told.totals.append(f.statement().total_loss)
 
 
-def check_same(result: mw.BacktestResult, told: Told, f: mw.InsuredForecaster) -> None:
+def check_same(result: BacktestResult, told: Told, f: mw.InsuredForecaster) -> None:
     assert result.trace is not None
     rows = sorted(told)
     for k, name in enumerate(("mu", "c", "payment")):
@@ -93,14 +94,14 @@ def test_late_outcomes_have_the_forecasters_bits(make: Any, mode: Any) -> None:
     log = late_log(600)
     cap = float(np.abs(log["stake"]).max())
     options: Any = dict(mode=mode, max_stake=cap, c_range=(0.0, 0.2))
-    result = mw.backtest(pd.DataFrame(log), correction=make(), **TIMES, **options)
+    result = replay(pd.DataFrame(log), correction=make(), **TIMES, **options)
     f = mw.InsuredForecaster(None, make(), **options)
     check_same(result, fed_in_time_order(log, f), f)
 
 
 def test_the_forecasters_own_correction_has_its_bits_late() -> None:
     log = late_log(600)
-    result = mw.backtest(pd.DataFrame(log), max_stake=5.0, c_range=(0.0, 0.5), **TIMES)
+    result = replay(pd.DataFrame(log), max_stake=5.0, c_range=(0.0, 0.5), **TIMES)
     f = mw.InsuredForecaster(max_stake=5.0)
     check_same(result, fed_in_time_order(log, f), f)
 
@@ -109,7 +110,7 @@ def test_the_certificate_is_the_forecasters_where_the_book_empties_now_and_then(
     """What open forecasts could lose is added up and subtracted, and must be nothing when none is open."""
     log = late_log(400, longest=1)
     options: Any = dict(mode="sound", max_stake=5.0, c_range=(0.0, 0.2))
-    result = mw.backtest(pd.DataFrame(log), correction=mw.Reserve(0.1), **TIMES, **options)
+    result = replay(pd.DataFrame(log), correction=mw.Reserve(0.1), **TIMES, **options)
     f = mw.InsuredForecaster(None, mw.Reserve(0.1), **options)
     check_same(result, fed_in_time_order(log, f), f)
     assert result.certificate is not None
@@ -120,7 +121,7 @@ def test_the_certificate_is_the_forecasters_where_the_book_empties_now_and_then(
 def test_one_sided_late_outcomes_have_the_forecasters_bits(make: Any) -> None:
     log = late_log(400, one_sided=True)
     options: Any = dict(one_sided=True, max_stake=5.0, c_range=(0.0, 0.2))
-    result = mw.backtest(pd.DataFrame(log), correction=make(), **TIMES, **options)
+    result = replay(pd.DataFrame(log), correction=make(), **TIMES, **options)
     f = mw.InsuredForecaster(None, make(), **options)
     check_same(result, fed_in_time_order(log, f), f)
 
@@ -139,7 +140,7 @@ SLOW = pytest.mark.slow
 def test_a_late_reserve_over_another_correction_has_the_forecasters_bits(over: Any) -> None:
     log = late_log(300)
     options: Any = dict(mode="sound", max_stake=5.0, c_range=(0.0, 0.2))
-    result = mw.backtest(pd.DataFrame(log), correction=mw.Reserve(0.1, over=over), **TIMES, **options)
+    result = replay(pd.DataFrame(log), correction=mw.Reserve(0.1, over=over), **TIMES, **options)
     f = mw.InsuredForecaster(None, mw.Reserve(0.1, over=over), **options)
     check_same(result, fed_in_time_order(log, f), f)
 
@@ -159,7 +160,7 @@ def test_what_hypothesis_finds_has_the_forecasters_bits(rows: list[Any], which: 
     mu, y, b, time, wait = (np.array(column) for column in zip(*rows, strict=True))
     log = {"mu": mu, "y": y, "stake": b, "c_hat": np.zeros(len(mu)), "time": time, "known": time + wait}
     options: Any = dict(max_stake=1.0, c_range=(0.0, 0.0))
-    result = mw.backtest(pl.DataFrame(log), correction=CORRECTIONS[which](), **TIMES, **options)
+    result = replay(pl.DataFrame(log), correction=CORRECTIONS[which](), **TIMES, **options)
     f = mw.InsuredForecaster(None, CORRECTIONS[which](), **options)
     check_same(result, fed_in_time_order(log, f), f)
 
@@ -171,11 +172,11 @@ def test_chunks_do_not_show_in_late_backtests(
     log = pd.DataFrame(late_log(500, longest=300)).astype({"mu": float})
     log.loc[::13, "mu"] = np.nan
     options: Any = dict(correction=mw.SwapRegret(7, seed=0), max_stake=5, **TIMES)
-    expected = mw.backtest(log, **options)
+    expected = replay(log, **options)
     monkeypatch.setattr(logs, "CHUNK", chunk)
     monkeypatch.setattr(logs, "_BLOCK", blocks * chunk)
     for table in (log, log.sort_values("time", kind="stable")):
-        result = mw.backtest(table, **options)
+        result = replay(table, **options)
         assert (result.total_loss, result.missing) == (expected.total_loss, expected.missing)
         assert result.correction == expected.correction
         assert (result.peak_loss, result.peak_at) == (expected.peak_loss, expected.peak_at)
@@ -209,8 +210,8 @@ def test_without_delays_times_only_sort_the_rows() -> None:
     assert plain.peak_time is None
     at_once = log.assign(time=np.arange(400), known=np.arange(400))
     for correction in (mw.DeterministicSwap(9), mw.Reserve(0.1)):
-        late = mw.backtest(at_once, time="time", known="known", correction=correction, mode="sound")
-        prompt = mw.backtest(log, correction=correction, mode="sound")
+        late = replay(at_once, time="time", known="known", correction=correction, mode="sound", max_stake=4.0)
+        prompt = replay(log, correction=correction, mode="sound", max_stake=4.0)
         assert late.total_loss == prompt.total_loss
         assert late.certificate == prompt.certificate  # never more than one forecast was open
         assert late.mean_c == pytest.approx(prompt.mean_c)
@@ -221,8 +222,8 @@ def test_without_delays_times_only_sort_the_rows() -> None:
 def test_a_correction_of_ones_own_and_groups_take_late_outcomes_too() -> None:
     log = late_log(300)
     options: Any = dict(max_stake=5.0, c_range=(0.0, 0.2))
-    ours = mw.backtest(pd.DataFrame(log), correction=mw.NaiveBestResponse(), **TIMES, **options)
-    theirs = mw.backtest(pd.DataFrame(log), correction=Foreign(mw.NaiveBestResponse()), **TIMES, **options)
+    ours = replay(pd.DataFrame(log), correction=mw.NaiveBestResponse(), **TIMES, **options)
+    theirs = replay(pd.DataFrame(log), correction=Foreign(mw.NaiveBestResponse()), **TIMES, **options)
     assert ours.trace is not None
     assert theirs.trace is not None
     assert ours.trace["payment"].tolist() == theirs.trace["payment"].tolist()
@@ -235,8 +236,8 @@ def test_a_correction_of_ones_own_and_groups_take_late_outcomes_too() -> None:
     assert ours.premium == pytest.approx(theirs.premium)
     assert ours.mean_c == pytest.approx(theirs.mean_c)
     one = {"g": ["only"] * 300}
-    grouped = mw.backtest(
-        pd.DataFrame(log | one), group="g", correction=mw.NaiveBestResponse(), **TIMES, **options
+    grouped = replay(
+        pd.DataFrame(log | one), mw.Grouped(mw.NaiveBestResponse()), group="g", **TIMES, **options
     )
     assert grouped.trace is not None
     assert grouped.trace["payment"].tolist() == ours.trace["payment"].tolist()
@@ -247,8 +248,8 @@ def test_a_correction_of_ones_own_and_groups_take_late_outcomes_too() -> None:
 def test_groups_are_replayed_in_order_of_time() -> None:
     log = pd.DataFrame(late_log(300)).assign(g=np.arange(300) % 3, h=np.arange(300) % 2)
     options: Any = dict(group="g", correction=mw.Reserve(0.1), max_stake=5.0)
-    timed = mw.backtest(log, time="time", **options)
-    plain = mw.backtest(log.sort_values("time", kind="stable"), **options)
+    timed = replay(log, time="time", **options)
+    plain = replay(log.sort_values("time", kind="stable"), **options)
     assert timed.total_loss == plain.total_loss
     assert {name: group.total_loss for name, group in timed.groups.items()} == {
         name: plain.groups[name].total_loss for name in timed.groups
@@ -260,7 +261,7 @@ def test_late_outcomes_of_overlapping_groups_are_the_forecasters() -> None:
     frame = pd.DataFrame(log).assign(g=np.arange(200) % 3, h=np.arange(200) % 2)
     options: Any = dict(mode="sound", max_stake=5.0, c_range=(0.0, 0.2))
     reserve = mw.OverlappingReserve(0.1)
-    result = mw.backtest(frame, group=["g", "h"], correction=reserve, **TIMES, **options)
+    result = replay(frame, group=["g", "h"], correction=reserve, **TIMES, **options)
     f = mw.InsuredForecaster(None, reserve, **options)
     quotes: dict[int, Any] = {}
     for row in [*sorted(range(200), key=lambda row: (log["time"][row], row)), -1]:
@@ -290,16 +291,16 @@ def test_stakes_of_an_event_come_when_they_come() -> None:
             "known": [5, 6, 5, 9],
         }
     )
-    options: Any = dict(event="e", time="time", known="known", correction=mw.NoCorrection(), max_stake=2)
-    free = mw.backtest(log, **options)
+    options: Any = dict(id="e", time="time", known="known", correction=mw.NoCorrection(), max_stake=2)
+    free = replay(log, **options)
     assert (free.rounds, free.total_loss, free.peak_loss) == (3, 1.0, 1.0)
-    limited = mw.backtest(log, max_exposure=1.0, trace=True, **options)
+    limited = replay(log, max_exposure=1.0, trace=True, **options)
     assert (limited.refused, limited.refused_stake) == (1, 1.0)  # the third: 0.5 + 0.5 + 0.5 > 1
     assert limited.total_loss == 0.5
     assert limited.trace is not None
     assert limited.trace["payment"].tolist() == [0.5, -0.5, 0.0, 0.5]
-    with pytest.raises(ValueError, match="known='known' must be the same in all rows of an event; got 7"):
-        mw.backtest(log.assign(known=[5, 6, 7, 9]), **options)
+    with pytest.raises(ValueError, match="known='known' must be the same in all rows of an id; got 7"):
+        replay(log.assign(known=[5, 6, 7, 9]), **options)
 
 
 DAY = dt.datetime(2013, 1, 1, 12, 0)
@@ -308,7 +309,7 @@ DAY = dt.datetime(2013, 1, 1, 12, 0)
 @pytest.mark.parametrize("kind", ["datetime", "date", "zone", "float", "duration", "pyarrow"])
 def test_times_may_be_dates_and_numbers_of_all_kinds(kind: str) -> None:
     log = late_log(200)
-    whole = mw.backtest(pd.DataFrame(log), correction=mw.DeterministicSwap(9), **TIMES)
+    whole = replay(pd.DataFrame(log), correction=mw.DeterministicSwap(9), **TIMES)
     make: Any = {
         "datetime": lambda n: DAY + dt.timedelta(hours=n),
         "date": lambda n: DAY.date() + dt.timedelta(days=n),
@@ -319,7 +320,7 @@ def test_times_may_be_dates_and_numbers_of_all_kinds(kind: str) -> None:
     }[kind]
     changed = log | {name: [make(int(n)) for n in log[name]] for name in ("time", "known")}
     frame: Any = pa.table(changed) if kind == "pyarrow" else pl.DataFrame(changed)
-    result = mw.backtest(frame, correction=mw.DeterministicSwap(9), **TIMES)
+    result = replay(frame, correction=mw.DeterministicSwap(9), **TIMES)
     assert result.total_loss == whole.total_loss
     assert result.peak_at == whole.peak_at
     assert result.peak_time == make(whole.peak_time)
@@ -331,17 +332,17 @@ def test_times_may_be_dates_and_numbers_of_all_kinds(kind: str) -> None:
 def test_times_of_different_units_compare_as_times() -> None:
     base = pl.DataFrame(late_log(100))
     days, hours = pl.col("time").cast(pl.Date), pl.col("known").cast(pl.Date).cast(pl.Datetime("ns"))
-    whole = mw.backtest(base, **TIMES)
-    assert mw.backtest(base.with_columns(days, hours), **TIMES).total_loss == whole.total_loss
+    whole = replay(base, **TIMES)
+    assert replay(base.with_columns(days, hours), **TIMES).total_loss == whole.total_loss
 
 
 def test_rows_without_a_time_are_left_out() -> None:
     log = pd.DataFrame(late_log(100)).astype({"known": float, "time": float})
     log.loc[7, "known"] = np.nan
     log.loc[9, "time"] = np.nan
-    result = mw.backtest(log, **TIMES)
+    result = replay(log, **TIMES)
     assert (result.missing, result.rounds) == (2, 98)
-    assert result.total_loss == mw.backtest(log.drop([7, 9]), max_stake=result.max_stake, **TIMES).total_loss
+    assert result.total_loss == replay(log.drop([7, 9]), max_stake=result.max_stake, **TIMES).total_loss
 
 
 @pytest.mark.parametrize(
@@ -369,7 +370,7 @@ def test_times_that_do_not_fit_are_named(
 ) -> None:
     log = {"mu": [0.5] * 3, "y": [1, 0, 1], "stake": [1.0] * 3, "time": [1, 2, 3], "known": [3, 3, 3]}
     with pytest.raises(error, match=message):
-        mw.backtest(pl.DataFrame(log | change), **({"time": "time", "known": "known"} | options))
+        replay(pl.DataFrame(log | change), **({"time": "time", "known": "known"} | options))
 
 
 def test_times_that_cannot_be_compared_are_refused() -> None:
@@ -389,7 +390,8 @@ def test_times_that_cannot_be_compared_are_refused() -> None:
 
 def test_capital_takes_quantities_one_number_and_no_cap_of_zero() -> None:
     log = pd.DataFrame({"mu": [0.4] * 200, "y": [0.3, 0.5] * 100})
-    report = mw.find_capital(log, graded=True, capitals=10.0)
+    f = mw.InsuredForecaster(None, mw.Reserve(), graded=True, max_stake=1.0)
+    report = mw.find_capital(log, f, capitals=10.0)
     assert [point.capital for point in report.points] == [10.0]
     with pytest.raises(ValueError, match="max_stake must be one number above 0"):
-        mw.find_capital(log, graded=True, max_stake=0)
+        mw.find_capital(log, max_stake=0)

@@ -17,6 +17,7 @@ import pytest
 
 import makewhole as mw
 from makewhole import cli
+from makewhole.backtesting.result import BacktestResult
 from makewhole.cli import main
 
 
@@ -85,7 +86,7 @@ def test_backtest_json_is_what_the_library_says(log: Path, capsys: pytest.Captur
         main(["backtest", str(log), *COLUMNS, "--correction", "deterministic", "--cells", "9", "--json"]) == 0
     )
     said = json.loads(capsys.readouterr().out)
-    result = mw.backtest(pl.read_csv(log), "p", "y", "amount", correction=mw.DeterministicSwap(9))
+    result = mw.backtest(pl.read_csv(log), mu="p", stake="amount", correction=mw.DeterministicSwap(9))
     assert list(said) == ["deterministic"]
     assert said["deterministic"]["total_loss"] == result.total_loss
     assert said["deterministic"]["rounds"] == 2000
@@ -95,7 +96,11 @@ def test_sound_mode_publishes_no_negative_c(log: Path, capsys: pytest.CaptureFix
     assert main(["backtest", str(log), *COLUMNS, "--mode", "sound", "--rate", "0.05", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert all(result["negative_c"] == 0 for result in said.values())
-    expected = mw.backtest(pl.read_csv(log), "p", "y", "amount", correction=mw.Reserve(0.05), mode="sound")
+    table = pl.read_csv(log)
+    f = mw.InsuredForecaster(
+        None, mw.Reserve(0.05), mode="sound", max_stake=float(table["amount"].abs().to_numpy().max())
+    )
+    expected = mw.backtest(table, f, mu="p", stake="amount")
     assert said["reserve"]["total_loss"] == expected.total_loss
 
 
@@ -218,7 +223,7 @@ from pathlib import Path
 import makewhole as mw
 from makewhole.cli import files, main
 
-owner, name = {"read": (files.Table, "read"), "backtest": (mw, "backtest")}[sys.argv[1]]
+owner, name = {"read": (files.TableFile, "read"), "backtest": (mw, "backtest")}[sys.argv[1]]
 real = getattr(owner, name)
 
 def for_ever(*given, **options):
@@ -310,7 +315,7 @@ class Terminal(io.StringIO):
 def test_a_run_of_over_a_second_shows_a_bar_on_a_terminal(
     seconds: float, shown: bool, monkeypatch: pytest.MonkeyPatch, log: Path
 ) -> None:
-    def slow(*_: Any, progress: Callable[[int, int], None], **options: Any) -> mw.BacktestResult:
+    def slow(*_: Any, progress: Callable[[int, int], None], **options: Any) -> BacktestResult:
         clock[0] += seconds
         progress(1000, 2000)
         return real(*_, **options)
@@ -332,7 +337,7 @@ def test_cells_reach_over_the_bases_own_width(log: Path, capsys: pytest.CaptureF
         == 0
     )
     expected = mw.DeterministicSwap.for_horizon(2000, c_range=(0.3, 0.3))
-    result = mw.backtest(frame, "p", "y", "amount", c_hat="width", correction=expected)
+    result = mw.backtest(frame, mu="p", stake="amount", c_hat="width", correction=expected)
     assert json.loads(capsys.readouterr().out)["deterministic"]["total_loss"] == result.total_loss
 
 
@@ -345,7 +350,8 @@ def test_names_and_a_capital(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         == 0
     )
     (said,) = json.loads(capsys.readouterr().out).values()
-    expected = mw.backtest(frame, by="who", capital=10.0)
+    f = mw.InsuredForecaster(capital=10.0, max_stake=1.0)
+    expected = mw.backtest(frame, f, by="who")
     assert said["total_loss"] == expected.total_loss
     assert expected.total_loss == pytest.approx(4.0, abs=0.1)  # her line
     frame = frame.with_columns(agency=pl.lit("x"), who=pl.Series(["ann", "bob", "eve"] * 20))
@@ -353,8 +359,8 @@ def test_names_and_a_capital(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     asked = ["--by", "agency,who", "--capital", "10", "--correction", "barrier", "--json"]
     assert main(["backtest", str(path), *asked]) == 0
     (said,) = json.loads(capsys.readouterr().out).values()
-    expected = mw.backtest(frame, by=["agency", "who"], capital=10.0)
+    expected = mw.backtest(frame, f, by=["agency", "who"])
     assert said["total_loss"] == expected.total_loss
-    assert expected.total_loss != mw.backtest(frame, by="who", capital=10.0).total_loss
+    assert expected.total_loss != mw.backtest(frame, f, by="who").total_loss
     assert main(["backtest", str(path), "--correction", "barrier"]) != 0
     assert "needs --capital" in capsys.readouterr().err

@@ -42,7 +42,7 @@ def test_times_in_a_file_are_read_as_dates(log: Path, capsys: pytest.CaptureFixt
     found = said(capsys, "backtest", log, *options)["standard"]
     frame = pl.read_csv(log, try_parse_dates=True)
     standard = mw.StandardRegret(0.1)
-    result = mw.backtest(frame, "p", "y", "b", time="made", known="known", correction=standard)
+    result = mw.backtest(frame, mu="p", stake="b", time="made", known="known", correction=standard)
     for name in ("total_loss", "peak_loss", "peak_at", "drawdown", "drawdown_from", "drawdown_to", "premium"):
         assert found[name] == getattr(result, name), name
     assert found["peak_time"] == str(result.peak_time)
@@ -57,9 +57,8 @@ def test_capital_and_exposure_are_the_librarys(log: Path, capsys: pytest.Capture
     found = said(capsys, "backtest", log, *options)["none"]
     frame = pl.read_csv(log, try_parse_dates=True)
     settings: Any = dict(mode="sound", capital=3.0, max_exposure=4.0, c_range=(0.0, 0.5))
-    result = mw.backtest(
-        frame, "p", "y", "b", time="made", known="known", correction=mw.NoCorrection(), **settings
-    )
+    f = mw.InsuredForecaster(None, mw.NoCorrection(), max_stake=found["max_stake"], **settings)
+    result = mw.backtest(frame, f, mu="p", stake="b", time="made", known="known")
     assert result.refused > 0
     for name in ("capital", "capital_used", "refused", "refused_stake", "total_loss"):
         assert found[name] == getattr(result, name), name
@@ -78,7 +77,7 @@ def test_customers_are_the_librarys(log: Path, capsys: pytest.CaptureFixture[str
     ]
     customers = mw.agents.Customers(0.7, 0.2, 0.1, view="q", size=5, losses=4, seed=3)
     standard = mw.StandardRegret(0.1)
-    result = mw.backtest(pl.read_csv(log), "p", "y", customers=customers, max_stake=10, correction=standard)
+    result = mw.backtest(pl.read_csv(log), mu="p", customers=customers, max_stake=10, correction=standard)
     assert found["total_loss"] == result.total_loss
     assert found["wanted_stake"] == result.wanted_stake
     assert main(["backtest", str(log), "--mu", "p", *people, "--correction", "standard"]) == 0
@@ -93,7 +92,7 @@ def test_classes_are_lists_of_columns(tmp_path: Path, capsys: pytest.CaptureFixt
     frame.write_csv(tmp_path / "log.csv")
     options = ("--mu", "p0,p1,p2", "--stake", "b0,b1,b2", "--correction", "reserve")
     found = said(capsys, "backtest", tmp_path / "log.csv", *options)["reserve"]
-    result = mw.backtest(frame, ["p0", "p1", "p2"], "y", ["b0", "b1", "b2"], correction=mw.Reserve())
+    result = mw.backtest(frame, mu=["p0", "p1", "p2"], stake=["b0", "b1", "b2"], correction=mw.Reserve())
     assert found["total_loss"] == result.total_loss
     odd = frame.rename({"p0": "p,0", "b0": "b,0"}).filter(pl.col("y") < 2)
     odd.write_csv(tmp_path / "odd.csv")
@@ -114,7 +113,7 @@ def test_capital_prints_what_the_library_found(log: Path, capsys: pytest.Capture
     options = ("--mu", "p", "--customers", "clairvoyant=0.02", "--premium", 0.03, "--seed", 1)
     found = said(capsys, "capital", log, *options)
     customers = mw.agents.Customers(clairvoyant=0.02, seed=1)
-    report = mw.find_capital(pl.read_csv(log), "p", customers=customers, premium=0.03)
+    report = mw.find_capital(pl.read_csv(log), mu="p", customers=customers, premium=0.03)
     assert found["smallest"] == report.smallest
     assert [point["premium"] for point in found["points"]] == [point.premium for point in report.points]
     assert [point["sufficed"] for point in found["points"]] == list(map(report.suffices, report.points))
@@ -179,3 +178,31 @@ def test_dates_that_can_be_read_two_ways_are_refused(tmp_path: Path, capsys: Any
     log.write_text("mu,y,stake,t\n0.5,1,1,2013-01-02\n0.5,0,1,soon\n", encoding="utf-8")
     assert main(["backtest", str(log), "--time", "t"]) == 1
     assert "has 'soon'" in capsys.readouterr().err
+
+
+def test_stakes_with_the_same_id_are_on_one_forecast(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = 30
+    frame = pl.DataFrame({"mu": [0.5] * rows, "y": [1, 1, 0] * 10, "stake": [1.0] * rows})
+    frame = frame.with_columns(game=pl.Series([k // 3 for k in range(rows)]), y=pl.lit(1))
+    path = tmp_path / "log.csv"
+    frame.write_csv(path)
+    found = said(capsys, "backtest", path, "--id", "game", "--capital", 20, "--correction", "barrier")[
+        "barrier"
+    ]
+    result = mw.backtest(frame, mw.InsuredForecaster(capital=20.0, max_stake=3.0), id="game")
+    assert (found["rounds"], found["max_stake"]) == (10, 3.0)
+    assert found["total_loss"] == result.total_loss
+
+
+def test_a_model_may_say_less_than_0_where_the_correction_allows_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "log.csv"
+    frame = pl.DataFrame({"mu": [0.5] * 9, "y": [1] * 9, "stake": [1.0] * 9, "w": [-0.1] * 9})
+    frame.write_csv(path)
+    found = said(capsys, "backtest", path, "--c-hat", "w", "--capital", 5, "--correction", "none")["none"]
+    settings: Any = dict(capital=5.0, max_stake=1.0, c_range=(-0.1, 0.5))
+    result = mw.backtest(frame, mw.InsuredForecaster(None, mw.NoCorrection(), **settings), c_hat="w")
+    assert found["total_loss"] == result.total_loss

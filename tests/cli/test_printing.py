@@ -112,7 +112,7 @@ def test_a_packed_file_that_unpacks_to_gigabytes_is_refused(
     assert "must not unpack to more than" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["--c-hat", "--event"])
+@pytest.mark.parametrize("option", ["--c-hat", "--id"])
 def test_an_empty_column_name_is_an_error(option: str, table: Path, capsys: Any) -> None:
     assert main(["backtest", str(table), option, ""]) == 1
     assert f"{option} must name a column; got ''" in capsys.readouterr().err

@@ -15,7 +15,7 @@ import makewhole as mw
 from makewhole.corrections import Terms, _kernels
 from makewhole.corrections._kernels import Rules, balance, balanced_observe, balanced_propose, publish
 from makewhole.jit import jit
-from samples import log_of
+from samples import log_of, replay
 
 NAMES = ("a", "b", 3)
 subset = st.lists(st.sampled_from(NAMES), unique=True)
@@ -347,7 +347,7 @@ def test_backtests_are_the_forecasters_bit_for_bit(columns: list[str], one_sided
     if one_sided:
         log["stake"] = log["stake"].abs()
     options: Any = dict(correction=mw.Balance(0.05), max_stake=2.0, one_sided=one_sided)
-    result = mw.backtest(log, group=columns, c_hat="c_hat", trace=True, **options)
+    result = replay(log, group=columns, c_hat="c_hat", trace=True, **options)
     f = mw.InsuredForecaster(None, **options)
     paid: list[float] = []
     for row in log.itertuples(index=False):
@@ -372,7 +372,7 @@ def test_late_backtests_are_the_forecasters() -> None:
     log = log_of(300)
     log["made"], log["known"] = range(300), range(4, 304)
     options: Any = dict(correction=mw.Balance(0.05), max_stake=1.0)
-    result = mw.backtest(log, group=["carrier", "month"], time="made", known="known", trace=True, **options)
+    result = replay(log, group=["carrier", "month"], time="made", known="known", trace=True, **options)
     f, open_, paid = mw.InsuredForecaster(None, **options), list[Any](), list[float]()
     for row in log.itertuples(index=False):
         if len(open_) == 4:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import makewhole as mw
 from makewhole.insured.refusals import StakeRefused
-from samples import state
+from samples import replay, state
 
 pytestmark = pytest.mark.slow
 
@@ -220,7 +220,7 @@ def test_backtests_are_the_forecasters(limits: dict[str, Any], one_sided: bool) 
         correction=mw.Balance(0.1), mode="sound", max_stake=1.0, one_sided=one_sided, **limits
     )
     groups = ["carrier", "month"]
-    result = mw.backtest(log, group=groups, by="who" if limits else None, trace=True, **options)
+    result = replay(log, group=groups, by="who" if limits else None, trace=True, **options)
     f, paid = mw.InsuredForecaster(None, **options), []
     for row in log.to_dict("records"):
         q = f.forecast(mu=row["mu"], groups=[f"{name}={row[name]}" for name in groups])

@@ -10,19 +10,20 @@ import pytest
 
 import makewhole as mw
 from makewhole.cli import main
+from makewhole.corrections import Proposal
 from samples import log_of, overlapping, sealed
 
 
 class Mine(mw.Reserve):
     """A reserve with its own ways."""
 
-    def propose(self) -> mw.Proposal:
+    def propose(self) -> Proposal:
         return super().propose()
 
 
 def test_a_reserve_with_its_own_ways_is_not_replayed_for_groups() -> None:
     with pytest.raises(TypeError, match="correction must be one of makewhole's corrections without groups"):
-        mw.backtest(log_of(20), group="carrier", mode="sound", correction=Mine())
+        mw.backtest(log_of(20), group="carrier", correction=Mine())
     with pytest.raises(TypeError, match="correction must be one of makewhole's"):
         mw.Grouped(Mine())
 

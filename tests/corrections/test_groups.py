@@ -16,7 +16,7 @@ from makewhole.backtesting.log import CHUNK
 from makewhole.corrections import _kernels
 from makewhole.corrections._kernels import HELPERS, Rules, balance, members_observe, members_propose, publish
 from makewhole.jit import jit
-from samples import log_of, overlapping
+from samples import log_of, overlapping, replay
 
 NAMES = ("a", "b", 3)
 subset = st.lists(st.sampled_from(NAMES), unique=True)
@@ -285,7 +285,7 @@ def test_a_bad_group_changes_nothing() -> None:
 )
 def test_grouped_backtests_are_the_forecasters_bit_for_bit(make: Any, mode: Any) -> None:
     log = log_of()
-    result = mw.backtest(log, group="carrier", correction=make(), mode=mode, max_stake=1.0, trace=True)
+    result = replay(log, mw.Grouped(make()), group="carrier", mode=mode, max_stake=1.0, trace=True)
     f = mw.InsuredForecaster(None, mw.Grouped(make()), mode=mode, max_stake=1.0)
     check_same(result, f, log, lambda row: row.carrier)
 
@@ -293,7 +293,7 @@ def test_grouped_backtests_are_the_forecasters_bit_for_bit(make: Any, mode: Any)
 @pytest.mark.parametrize("over", [None, mw.DeterministicSwap(9)], ids=["alone", "over"])
 def test_overlapping_backtests_are_the_forecasters_bit_for_bit(over: Any) -> None:
     log, reserve = log_of(), mw.OverlappingReserve(0.05, over=over)
-    result = mw.backtest(
+    result = replay(
         log, group=["carrier", "month"], correction=reserve, mode="sound", max_stake=1.0, trace=True
     )
     f = mw.InsuredForecaster(None, reserve, mode="sound", max_stake=1.0)
@@ -317,12 +317,12 @@ def test_a_group_among_many_is_replayed_as_it_would_be_alone(make: Any, mode: An
     log = pd.DataFrame({"mu": draw.uniform(size=rows), "y": draw.integers(0, 2, rows)})
     log["stake"] = draw.uniform(-1, 1, rows)
     log["g"] = np.where(draw.random(rows) < 0.3, 5, draw.integers(0, 40, rows))
-    options: Any = dict(correction=make(), mode=mode, max_stake=1.0, trace=True)
-    result = mw.backtest(log, group="g", **options)
+    options: Any = dict(mode=mode, max_stake=1.0, trace=True)
+    result = replay(log, mw.Grouped(make()), group="g", **options)
     learned: Any = result.correction
     assert result.trace is not None
     for group in (5, 17):
-        alone = mw.backtest(log[log["g"] == group], **options)
+        alone = replay(log[log["g"] == group], make(), **options)
         assert alone.trace is not None
         for name in ("mu", "c", "lam", "payment"):
             assert result.trace[name][log["g"] == group].tolist() == alone.trace[name].tolist()
@@ -361,9 +361,9 @@ def test_rows_without_a_group_are_counted_and_events_have_one(tmp_path: Path) ->
     assert (result.missing, result.rounds) == (1, 49)
     assert "the largest loss is" in str(result)
     log = log_of(6).assign(event=[1, 1, 2, 2, 3, 3], mu=0.5, y=1, carrier=list("aabbcd"))
-    with pytest.raises(ValueError, match="group='carrier' must be the same in all rows of an event"):
-        mw.backtest(log, event="event", group="carrier")
-    good = mw.backtest(log[:4], event="event", group="carrier", correction=mw.NoCorrection())
+    with pytest.raises(ValueError, match="group='carrier' must be the same in all rows of an id"):
+        mw.backtest(log, id="event", group="carrier")
+    good = mw.backtest(log[:4], id="event", group="carrier", correction=mw.NoCorrection())
     assert {name: g.rounds for name, g in good.groups.items()} == {"a": 1, "b": 1}
 
 
@@ -374,7 +374,7 @@ def test_groups_of_any_kind_of_column_work() -> None:
         kind=pd.Categorical(["x", "y", "z"] * 20),
     )
     for column in ("day", "late", "kind", "month"):
-        result = mw.backtest(log, group=column, correction=mw.Reserve(), mode="sound")
+        result = replay(log, mw.Grouped(mw.Reserve()), group=column, mode="sound", max_stake=1.0)
         assert sum(g.rounds for g in result.groups.values()) == 60
 
 

@@ -18,7 +18,7 @@ import makewhole as mw
 from makewhole.corrections import Terms, _kernels
 from makewhole.corrections._kernels import HELPERS, Rules, balance, publish, reserve_observe, reserve_propose
 from makewhole.jit import jit
-from samples import rounds_of, step
+from samples import replay, rounds_of, step
 
 
 @settings(max_examples=80)
@@ -257,7 +257,7 @@ def test_sound_backtests_are_the_forecasters_bit_for_bit(make: Any, one_sided: b
     options: dict[str, Any] = dict(
         mode="sound", max_stake=float(log["stake"].abs().max()), one_sided=one_sided
     )
-    result = mw.backtest(log, c_hat="w", correction=make(), trace=True, **options)
+    result = replay(log, c_hat="w", correction=make(), trace=True, **options)
     f = mw.InsuredForecaster(None, make(), **options)
     paid: list[float] = []
     for mu, y, w, b in log[["mu", "y", "w", "stake"]].itertuples(index=False):

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import makewhole as mw
-from samples import rounds_of, step
+from makewhole.corrections import Proposal
+from samples import replay, rounds_of, step
 
 
 @settings(max_examples=60)
@@ -40,9 +41,7 @@ def test_composed_backtests_are_the_forecasters_and_the_inner_learns_its_own_tar
     log = pd.DataFrame(
         {"mu": draw.uniform(size=1500), "y": draw.integers(0, 2, 1500), "stake": draw.uniform(-1, 1, 1500)}
     )
-    result = mw.backtest(
-        log, correction=mw.Reserve(0.05, over=make()), mode="sound", max_stake=1.0, trace=True
-    )
+    result = replay(log, correction=mw.Reserve(0.05, over=make()), mode="sound", max_stake=1.0, trace=True)
     f = mw.InsuredForecaster(
         None, mw.Reserve(0.05, over=make()), mode="sound", max_stake=1.0, c_range=(0.0, 0.0)
     )
@@ -61,14 +60,14 @@ def test_composed_backtests_are_the_forecasters_and_the_inner_learns_its_own_tar
 
 def test_a_reserve_with_its_own_ways_is_not_replayed_as_if_it_were_over_nothing() -> None:
     class Own(mw.Reserve):
-        def propose(self) -> mw.Proposal:
+        def propose(self) -> Proposal:
             return super().propose()
 
     log = pd.DataFrame({"mu": [0.5], "y": [1], "stake": [1.0]})
     with pytest.raises(TypeError, match="must not override propose or observe in a backtest"):
-        mw.backtest(log, correction=Own(0.1, over=mw.NaiveBestResponse()), mode="sound")
-    alone = mw.backtest(log, correction=Own(0.1), mode="sound")
-    assert alone.total_loss == mw.backtest(log, correction=mw.Reserve(0.1), mode="sound").total_loss
+        replay(log, correction=Own(0.1, over=mw.NaiveBestResponse()), mode="sound", max_stake=1.0)
+    alone = replay(log, correction=Own(0.1), mode="sound", max_stake=1.0)
+    assert alone.total_loss == replay(log, mw.Reserve(0.1), mode="sound", max_stake=1.0).total_loss
 
 
 def test_a_composed_reserve_survives_a_restart_and_needs_sound_mode(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 
 import makewhole as mw
+from makewhole.protocol import Chance
 
 pytestmark = pytest.mark.slow  # together they take seconds
 
@@ -61,7 +62,7 @@ def test_only_two_and_five_cells_lose_more_than_others() -> None:
 
 @pytest.mark.parametrize("cells", [2, 3, 4, 5, 6, 8, 21])
 def test_the_draw_reader_wins_what_is_proven(cells: int) -> None:
-    nature, rounds, correction = mw.Chance(1.0), 6000, mw.SwapRegret(cells, seed=1)
+    nature, rounds, correction = Chance(1.0), 6000, mw.SwapRegret(cells, seed=1)
     f = mw.InsuredForecaster(lambda x: 0.5, correction, max_stake=1, c_range=(0.0, 0.0))
     agent = mw.agents.DrawReader(correction, rounds, nature.outcome)
     assert abs(mw.play(nature, f, agent, rounds).mean_loss - proven(cells)) < 0.01

@@ -10,6 +10,7 @@ import pytest
 
 import makewhole as mw
 from makewhole.insured.changes import Opening
+from makewhole.insured.refusals import ChangeRefused
 
 SOUND: dict[str, Any] = {"mode": "sound", "max_stake": 2.0}
 # How each kind of book is made, and which groups its forecasts may belong to.
@@ -307,7 +308,7 @@ class Accountant:
         now = items_in_order(state)
         for before, planned in self.plans[-5:]:
             if before != now:  # a plan is good for the state it was made from, and for no other
-                with pytest.raises(mw.ChangeRefused):
+                with pytest.raises(ChangeRefused):
                     self.f.apply(planned)
 
     def check_totals(self, group: Any, totals: dict[str, Any]) -> None:

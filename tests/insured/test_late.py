@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import makewhole as mw
-from samples import sealed
+from makewhole.corrections import Proposal
+from samples import replay, sealed
 
 CORRECTIONS: Any = {
     "reserve": lambda: mw.Reserve(0.1),
@@ -134,15 +135,14 @@ def drain(f: mw.InsuredForecaster, k: int) -> None:
 def test_a_correction_that_has_learned_elsewhere_begins_where_it_is(grouped: bool, sound: bool) -> None:
     log = pd.DataFrame(dict(mu=1.0, y=0, stake=1.0, g="a", w=0.5), index=range(3000))
     options: dict[str, Any] = dict(mode="sound" if sound else "exact", max_stake=1)
-    result = mw.backtest(
-        log, correction=mw.Reserve(0.01), c_hat="w", group="g" if grouped else None, **options
-    )
+    reserve: Any = mw.Grouped(mw.Reserve(0.01)) if grouped else mw.Reserve(0.01)
+    result = replay(log, reserve, c_hat="w", group="g" if grouped else None, **options)
     f = mw.InsuredForecaster(None, result.correction, c_range=(0.0, 0.5), **options)
     for _ in range(3000):
         f.settle(f.forecast(mu=0.0, groups="a" if grouped else None), 1, stake=1.0)
         within(f)
     assert f.statement().total_loss > 90
-    again = mw.backtest(
+    again = replay(
         log.assign(mu=0.0, y=1, w=0.0),
         correction=result.correction,
         group="g" if grouped else None,
@@ -254,8 +254,8 @@ def test_a_reserve_that_starts_out_of_its_range_is_bounded_all_the_same(start: f
 
 def test_a_subclass_with_its_own_ways_has_no_certificate() -> None:
     class Bad(mw.Reserve):
-        def propose(self) -> mw.Proposal:
-            return mw.Proposal(-1.0)
+        def propose(self) -> Proposal:
+            return Proposal(-1.0)
 
     f = mw.InsuredForecaster(None, Bad(0.1), mode="sound", max_stake=1)
     assert str(f.statement().certificate) == "no bound: no bound is known for this correction"
@@ -339,7 +339,7 @@ def test_a_file_cannot_talk_open_forecasts_away(tmp_path: Path) -> None:
 def test_a_backtest_certifies_all_the_groups_there_will_be() -> None:
     log = pd.DataFrame({"mu": [0.5], "y": [1], "stake": [1.0], "g": ["a"]})
     grouped = mw.Grouped(mw.Reserve(0.1), groups=["a", "b", "c"])
-    result = mw.backtest(log, group="g", correction=grouped, mode="sound", max_stake=1)
+    result = replay(log, group="g", correction=grouped, mode="sound", max_stake=1)
     f = mw.InsuredForecaster(None, grouped, mode="sound", max_stake=1)
     assert result.certificate is not None
     assert result.certificate.bound == f.statement().certificate.bound == pytest.approx(15.0)

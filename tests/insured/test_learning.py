@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import makewhole as mw
+from makewhole.corrections import Proposal
 from makewhole.insured import bookkeeping, plain, results, totals
 
 
@@ -197,10 +198,10 @@ class Refuses:
     def __init__(self) -> None:
         self.inner = mw.NaiveBestResponse()
 
-    def propose(self) -> mw.Proposal:
+    def propose(self) -> Proposal:
         return self.inner.propose()
 
-    def observe(self, proposal: mw.Proposal, target: float, weight: float) -> None:
+    def observe(self, proposal: Proposal, target: float, weight: float) -> None:
         Refuses.lessons += 1
         if Refuses.lessons == 3:
             raise OSError("no room")

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import makewhole as mw
+from makewhole.corrections import Proposal
 from samples import KINDS, bet, given_to, insured, played, state
 
 
@@ -56,7 +57,7 @@ def test_a_published_column_has_the_bits_of_its_rows(rows: Any, lam: float, rule
     expected = [publish(m, w, lam, chosen, 0.0) for m, w in rows]
     assert [tuple(row) for row in zip(*(c.tolist() for c in columns), strict=True)] == expected
     rooms = rooms_of(columns[0], columns[1], chosen.one_sided, 3.0)
-    one = [room_of((Line(m, c, o, mw.Proposal(0.0)),), chosen.one_sided, 3.0)[0] for m, c, o in expected]
+    one = [room_of((Line(m, c, o, Proposal(0.0)),), chosen.one_sided, 3.0)[0] for m, c, o in expected]
     assert rooms.tolist() == one
 
 

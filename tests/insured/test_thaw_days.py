@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import makewhole as mw
-from samples import state
+from makewhole.insured.refusals import ChangeRefused
+from samples import replay, state
 
 MAKERS: dict[str, Any] = {
     "reserve": lambda: mw.Reserve(0.1),
@@ -82,7 +83,7 @@ def test_a_day_is_a_change_like_any_other() -> None:
     f = book("reserve", mw.Thaw(budget=2.0, per_day=0.5))
     planned = f.plan_forecast(mu=0.5)
     f.begin_day(3)
-    with pytest.raises(mw.ChangeRefused):
+    with pytest.raises(ChangeRefused):
         f.apply(planned)
     planned = f.plan_forecast(mu=0.5)
     f.begin_day(3)  # it is already
@@ -118,4 +119,4 @@ def test_a_backtest_has_no_days() -> None:
     log = {"mu": [0.5] * 3, "y": [1] * 3, "stake": [1.0] * 3}
     pd = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match="a log has no days"):
-        mw.backtest(pd.DataFrame(log), capital=9, thaw=mw.Thaw(budget=1, per_day=1))
+        replay(pd.DataFrame(log), capital=9, max_stake=1, thaw=mw.Thaw(budget=1, per_day=1))

@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import makewhole as mw
 from makewhole.mending import maps
-from makewhole.mending.certificate import Evidence, certify
+from makewhole.mending.certificate import CertifyingRows, certify
 from simulated import GRID, Said, all_rows, draw_rows, forecasts, frozen, promise_holds
 
 METHODS: Any = ("histogram", "isotonic", "multicalibration", "boosting")
@@ -100,7 +100,7 @@ def test_the_bound_of_a_cell_is_wrong_no_more_often_than_its_share_of_the_risk()
     widths = []
     for happened in range(rows + 1):
         outcome = (np.arange(rows) < happened).astype(int)
-        evidence = Evidence(outcome, {}, None, None)
+        evidence = CertifyingRows(outcome, {}, None, None)
         found = certify(evidence, np.zeros(rows, dtype=np.int64), values, {}, 1 - risk)
         widths.append(float(found.c[""][""][0]))
     for p in np.linspace(0, 1, 101):

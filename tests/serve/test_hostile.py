@@ -549,10 +549,10 @@ def test_the_limit_is_a_rate_also_for_those_who_do_not_wait(monkeypatch: pytest.
     clock = itertools.count()
     monkeypatch.setattr("makewhole.serve.service.time.monotonic", lambda: next(clock) / 1_000)
     for rate in (0.5, 1.0, 10.0, 200.0):
-        limits = service.Limits(rate)
+        limits = service.RequestLimits(rate)
         allowed = sum(limits.allow("ann") for _ in range(20_000))
         assert 20 * rate - 1 <= allowed <= 20 * rate + max(rate, 1.0) + 1
-    assert all(service.Limits(0.0).allow("ann") for _ in range(100))
+    assert all(service.RequestLimits(0.0).allow("ann") for _ in range(100))
 
 
 def test_a_book_that_is_damaged_is_said_and_does_not_hold_up_the_others(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_lines_are_counted_one_by_one(tmp_path: Path) -> None:
 def test_whoever_sends_many_lines_gets_the_same_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr("makewhole.serve.service.time.monotonic", lambda: now)
-    limits = service.Limits(10.0)
+    limits = service.RequestLimits(10.0)
     allowed = 0
     while now < 1_000:
         wait = limits.wait("ann")
@@ -88,6 +88,6 @@ def test_whoever_sends_many_lines_gets_the_same_rate(monkeypatch: pytest.MonkeyP
         else:
             now += wait + 1e-6
     assert 9_990 <= allowed <= 10_000 + 10 + 100
-    unlimited = service.Limits(0.0)
+    unlimited = service.RequestLimits(0.0)
     unlimited.count("ann", 1_000)
     assert unlimited.wait("ann") == 0.0

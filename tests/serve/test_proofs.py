@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from makewhole.serve.proofs import PROOFS, Proof
+from makewhole.serve.proofs import PROOFS, PromiseProof
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -17,7 +17,7 @@ def plain(text: str) -> str:
 
 
 @pytest.mark.parametrize("one", PROOFS, ids=lambda one: one.id)
-def test_a_proof_has_the_words_of_its_document(one: Proof) -> None:
+def test_a_proof_has_the_words_of_its_document(one: PromiseProof) -> None:
     path, _, section = one.source.partition(", ")
     text = plain((ROOT / path).read_text(encoding="utf-8"))
     assert section.strip("“”") in text

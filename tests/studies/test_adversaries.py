@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 import makewhole as mw
+from makewhole.protocol import Chance, Record
 
 
 def attack(
-    agent: Callable[[mw.Chance], mw.agents.DrawReader | mw.agents.PhaseDoubling | mw.agents.Clairvoyant],
+    agent: Callable[[Chance], mw.agents.DrawReader | mw.agents.PhaseDoubling | mw.agents.Clairvoyant],
     correction: mw.Correction,
     rounds: int,
-) -> mw.Record:
-    nature = mw.Chance(1.0, seed=0)
+) -> Record:
+    nature = Chance(1.0, seed=0)
     forecaster = mw.InsuredForecaster(lambda x: 0.5, correction, max_stake=1.0, c_range=(0.0, 0.0))
     return mw.play(nature, forecaster, agent(nature), rounds)
 

@@ -11,7 +11,8 @@ import pytest
 
 import makewhole as mw
 from makewhole import datasets, studies
-from makewhole.corrections import for_book
+from makewhole.corrections import Proposal, for_book
+from makewhole.protocol import Chance
 from makewhole.studies import adversaries, decisions, flights, frontier
 from makewhole.studies.lineup import LINEUP, compiled, make_correction
 from makewhole.studies.own import Own, plain_steps
@@ -25,10 +26,10 @@ class Halfway:
     def __init__(self, lam: float = 0.0) -> None:
         self.lam = lam
 
-    def propose(self) -> mw.Proposal:
-        return mw.Proposal(self.lam)
+    def propose(self) -> Proposal:
+        return Proposal(self.lam)
 
-    def observe(self, proposal: mw.Proposal, target: float, weight: float) -> None:
+    def observe(self, proposal: Proposal, target: float, weight: float) -> None:
         assert type(target) is float
         assert 0.0 < weight <= 1.0
         self.lam += 0.5 * weight * (target - proposal.lam)
@@ -47,10 +48,10 @@ class Foreign:
     def __init__(self, inner: mw.Correction) -> None:
         self._inner = inner
 
-    def propose(self) -> mw.Proposal:
+    def propose(self) -> Proposal:
         return self._inner.propose()
 
-    def observe(self, proposal: mw.Proposal, target: float, weight: float) -> None:
+    def observe(self, proposal: Proposal, target: float, weight: float) -> None:
         self._inner.observe(proposal, target, weight)
 
     def state(self) -> dict[str, Any]:
@@ -191,7 +192,7 @@ def test_own_data_change_the_numbers_and_rounds_cut_them() -> None:
 class Steady:
     """A user's agent: bets on the outcome, with half of the cap."""
 
-    def __init__(self, nature: mw.Chance) -> None:
+    def __init__(self, nature: Chance) -> None:
         self.nature = nature
 
     def act(self, forecast: mw.Forecast) -> mw.agents.Decision:
@@ -224,7 +225,7 @@ def test_own_parts_run_in_other_processes_and_are_never_taken_from_the_cache(tmp
     for step in (0.1, 0.9):
 
         class Mine(Halfway):
-            def observe(self, proposal: mw.Proposal, target: float, weight: float) -> None:
+            def observe(self, proposal: Proposal, target: float, weight: float) -> None:
                 self.lam += step * weight * (target - proposal.lam)  # noqa: B023 - used within this turn
 
         options: dict[str, Any] = {"rounds": 500, "seeds": 2, "agents": "phase doubling", "jobs": 2}
@@ -235,7 +236,7 @@ def test_own_parts_run_in_other_processes_and_are_never_taken_from_the_cache(tmp
 
 def test_a_subclass_of_ours_with_its_own_way_is_not_run_as_ours() -> None:
     class Lazy(mw.StandardRegret):
-        def observe(self, proposal: mw.Proposal, target: float, weight: float) -> None:
+        def observe(self, proposal: Proposal, target: float, weight: float) -> None:
             pass
 
     assert compiled(Lazy()) is None

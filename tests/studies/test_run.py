@@ -16,7 +16,7 @@ from makewhole import studies
 from makewhole.cli import main
 from makewhole.cli import study as command
 from makewhole.studies.claims import Claim
-from makewhole.studies.study import Options, Picture, Plan, Study, StudyResult
+from makewhole.studies.study import Options, Study, StudyPicture, StudyPlan, StudyResult
 
 ROOT = Path(__file__).parents[2]
 SMALL: dict[str, Any] = {"seeds": 1, "jobs": 1, "corrections": ["swap", "none"]}
@@ -196,7 +196,7 @@ def test_with_json_nothing_but_json_is_printed(tmp_path: Path, capsys: Any) -> N
 
 def test_lines_come_even_while_one_run_takes_long(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setattr(command, "SECONDS_BETWEEN_LINES", 0.01)
-    with command._Progress("flights", quiet=False) as watch:
+    with command._StudyProgress("flights", quiet=False) as watch:
         assert watch is not None
         watch([], 12, 105)
         deadline = time.monotonic() + 30
@@ -208,7 +208,7 @@ def test_lines_come_even_while_one_run_takes_long(monkeypatch: pytest.MonkeyPatc
 def test_a_terminal_gets_a_bar_and_the_claims_so_far(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     claims = studies.run("adversaries", rounds=1000, **SMALL).judged
-    with command._Progress("adversaries", quiet=False) as watch:
+    with command._StudyProgress("adversaries", quiet=False) as watch:
         assert watch is not None
         watch([], 0, 2)
         watch(claims, 1, 2)
@@ -226,12 +226,12 @@ def test_a_new_study_is_one_module_and_one_line(
     """The command line, the report and the page know of it without another change."""
     coin = ModuleType("makewhole.studies.coin")
 
-    def plan(options: Options) -> Plan:
+    def plan(options: Options) -> StudyPlan:
         cases = [{"settings": None, "seed": seed} for seed in range(options.seeds or 3)]
-        picture = Picture("A coin", lambda results: Figure(figsize=(2, 2)))
+        picture = StudyPicture("A coin", lambda results: Figure(figsize=(2, 2)))
         frame = lambda results: {"seed": [r["seed"] for r in results]}  # noqa: E731 - it is a column, no more
         claim = Claim("coins land", "nowhere", "holds", "3 of 3", "coin")
-        return Plan(
+        return StudyPlan(
             toss, cases, SimpleNamespace(), [lambda results: [claim]], {"coin": picture}, frame, frame
         )
 

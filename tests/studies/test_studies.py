@@ -16,6 +16,7 @@ import pytest
 import makewhole as mw
 from makewhole import datasets, studies
 from makewhole.forecasters import SparseRow, TwoLayerLearner
+from makewhole.protocol import Chance
 from makewhole.studies import (
     adversaries,
     claims,
@@ -87,7 +88,7 @@ def test_the_tasks_are_what_the_paper_says() -> None:
 @pytest.mark.parametrize("agent", ["clairvoyant", "phase doubling", "draw reading", "pushing"])
 def test_compiled_games_are_those_of_the_agents(agent: str, correction: str) -> None:
     rounds = 600
-    nature = mw.Chance(1.0)
+    nature = Chance(1.0)
     chosen = make_correction(correction, rounds, (0.0, 0.0), seed=4)
     f = mw.InsuredForecaster(lambda x: 0.5, chosen, max_stake=1, c_range=(0.0, 0.0))
     players: dict[str, Callable[[], Any]] = {

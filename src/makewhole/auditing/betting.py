@@ -18,7 +18,7 @@ from makewhole.auditing.clusters import divide_risk
 from makewhole.auditing.evidence import Evidence, GapBounds, smallest_unrefuted
 from makewhole.auditing.groupings import Group
 from makewhole.auditing.means import Means
-from makewhole.auditing.sums import Columns, Rows
+from makewhole.auditing.sums import BettingRows, Columns
 from makewhole.insured.monitor import boundary
 from makewhole.jit import call, jit
 
@@ -41,7 +41,11 @@ class _Units(NamedTuple):
 
 
 def conclude(
-    means: Means, rows: Sequence[Rows], columns: Sequence[Columns], groups: list[Group], confidence: float
+    means: Means,
+    rows: Sequence[BettingRows],
+    columns: Sequence[Columns],
+    groups: list[Group],
+    confidence: float,
 ) -> Evidence:
     """Draw all conclusions.
 
@@ -84,7 +88,7 @@ def conclude(
     )
 
 
-def _arrange(rows: Rows, columns: Columns, groups: list[Group]) -> _Units:
+def _arrange(rows: BettingRows, columns: Columns, groups: list[Group]) -> _Units:
     """Sort the rows by time, find the units, and number the cells that each row lies in (−1 for none)."""
     unit = rows.order
     if rows.cluster is not None:

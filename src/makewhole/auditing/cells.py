@@ -19,7 +19,7 @@ from makewhole.auditing.evidence import Evidence, GapBounds
 from makewhole.auditing.groupings import Group
 from makewhole.auditing.means import ClassSums, Means, compute_means, stack_sums
 from makewhole.auditing.report import Bounded, Cell, GroupFinding, Outlook, Scores, Verdict
-from makewhole.auditing.sums import Columns, Rows
+from makewhole.auditing.sums import BettingRows, Columns
 
 _TIE = 1e-12  # numbers that differ by less are the same but for rounding: the first is taken
 _ABOVE_0 = np.nextafter(0.0, 1.0)  # the smallest win there is
@@ -56,7 +56,7 @@ class Cells:
         by_class: Sequence[ClassSums],
         columns: Sequence[Columns],
         confidence: float,
-        rows: Sequence[Rows] = (),
+        rows: Sequence[BettingRows] = (),
     ) -> Self:
         """Compute all statistics from the sums; given `rows`, draw the conclusions from these, by betting."""
         means = compute_means(by_class, columns)

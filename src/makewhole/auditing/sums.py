@@ -234,7 +234,7 @@ def query_sums(
     return results
 
 
-class Rows(NamedTuple):
+class BettingRows(NamedTuple):
     """The rows of one class, whole ones only: what betting needs, as arrays.
 
     `order` numbers the times from the first to the last, `cluster` the clusters (None without). `labels` are
@@ -251,7 +251,7 @@ class Rows(NamedTuple):
     labels: dict[str, RowLabels]
 
 
-def query_rows(frame: Any, columns: Columns, groupings: Sequence[Grouping], bins: int) -> Rows:
+def query_rows(frame: Any, columns: Columns, groupings: Sequence[Grouping], bins: int) -> BettingRows:
     """Read the rows that an audit by betting replays."""
     import narwhals as nw
 
@@ -274,7 +274,7 @@ def query_rows(frame: Any, columns: Columns, groupings: Sequence[Grouping], bins
         if grouping.column is None:
             found = RowLabels([{"1": "yes"}.get(name) for name in found.names], found.places)
         labels[grouping.name] = found
-    return Rows(
+    return BettingRows(
         bins=bins,
         bin=_floats(rows["bin"]).astype(np.int64),
         mu=_floats(rows["mu"]),

@@ -1,4 +1,4 @@
-"""How much capital would have been enough: a log replayed with reserves of many sizes."""
+"""How much capital would have been enough: a log replayed with many capitals."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ import numpy as np
 from makewhole import arguments, frames, pages
 from makewhole.agents import Customers
 from makewhole.backtesting.backtest import backtest
+from makewhole.backtesting.fitting import check_new, fit_forecaster
 from makewhole.backtesting.result import BacktestResult
-from makewhole.corrections import Reserve
+from makewhole.backtesting.source import read_source
+from makewhole.corrections import Reserve, for_book
+from makewhole.insured.forecaster import InsuredForecaster
 
 # The capitals that are tried, in caps: from the least that a reserve can have to thousands of caps.
 _CAPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
@@ -121,36 +124,50 @@ class CapitalReport:
 
 
 def find_capital(
-    frame: Any,
-    mu: str = "mu",
-    outcome: str = "y",
-    stake: str | None = None,
+    log: Any,
+    forecaster: InsuredForecaster | None = None,
     *,
+    mu: str | Sequence[str] = "mu",
+    outcome: str = "y",
+    stake: str | Sequence[str] | None = None,
+    c_hat: str | None = None,
+    id: str | None = None,  # noqa: A002 - what callers call it
+    group: str | Sequence[str] | None = None,
+    time: str | None = None,
+    known: str | None = None,
+    customers: Customers | None = None,
+    by: str | Sequence[str] | None = None,
+    max_stake: float | None = None,
     premium: float = 0.02,
     placed: float = 0.5,
     capitals: Sequence[float] | float | None = None,
-    customers: Customers | None = None,
-    max_stake: float | None = None,
-    max_exposure: float | None = None,
-    c_range: tuple[float, float] = (0.0, 0.5),
     progress: Callable[[int, int], None] | None = None,
-    **columns: Any,
 ) -> CapitalReport:
     """Try several capitals on a log, and find the smallest that would have been enough, at a given price.
 
-    For each capital the log is replayed by a forecaster in sound mode with `Reserve(max_stake/(2·capital))`.
-    With little capital c changes fast and bets are dear. With much they are cheap, because the forecaster is
-    slow to charge for what those who know more have won: look at the profit, too.
-
     A capital sufficed if bets cost at most `premium`, at least the share `placed` of the wanted stakes was
-    placed, and the total loss never exceeded the capital. Where outcomes come late, the total loss can exceed
-    it: the bound is larger by what open bets can lose (`certified` in the result), which `max_exposure`
-    limits. All this is a backtest on these data and customers, and no promise about others.
+    placed, and the total loss never exceeded the capital. All this is a backtest on these data and customers,
+    and no promise about others.
+
+    By default the log is replayed, for each capital, by a forecaster in sound mode with a reserve of that
+    size: `Reserve(max_stake/(2·capital))`. With little capital c changes fast and bets are expensive. With
+    much they are cheap, because the forecaster is slow to charge for what better-informed customers have won:
+    look at the profit as well. Where outcomes come late, the total loss can exceed the capital: the bound is
+    larger by what open bets can lose (`certified` in the result), which a forecaster's `max_exposure` limits.
 
     Parameters
     ----------
-    frame, mu, outcome, stake
-        As in `backtest`. If there is neither `stake` nor `customers`, everybody is a hedger: `Customers()`.
+    log, mu, outcome, stake, c_hat, id, group, time, known, customers, by
+        As in `backtest`. If there is neither `stake` nor `customers`, every customer is a hedger:
+        `Customers()`.
+    forecaster
+        An `InsuredForecaster` that has not made a forecast yet, with `base=None`. Each capital is tried on a
+        new one with the same arguments and that `capital`: if it was made without a correction, lines or
+        thaw, it has those that makewhole chooses for the capital. A `Reserve` in a forecaster without a
+        capital is made for each, as by default. Another correction stays as it is; a correction that was
+        made for a capital is refused.
+    max_stake
+        The cap, as in `backtest`, if there is no `forecaster`.
     premium
         The most that bets may cost above the model's own odds, per unit staked, on average.
     placed
@@ -159,20 +176,8 @@ def find_capital(
     capitals
         The capitals to try, in the unit of the stakes; by default 1, 2, 5, … 5000 caps. A reserve cannot have
         less than one cap, which a single forecast can lose.
-    customers
-        Who would have bet, for a log without stakes.
-    max_stake
-        The cap, as in `backtest`.
-    max_exposure
-        The most that all open bets together may be able to lose, as in `backtest`, with every capital. Stakes
-        beyond it are refused, and count as not placed. It takes much longer: some ten thousand rows a second.
-    c_range
-        (c₋, c₊), as in `InsuredForecaster`. A reserve keeps gains as a λ below 0, down to −c₊. So a larger c₊
-        makes bets cheaper after gains.
     progress
         A function that is called with (capitals done, capitals in all).
-    columns
-        Further arguments, as in `backtest`: the columns `c_hat`, `event`, `time`, `known`, and `graded`.
 
     Returns
     -------
@@ -189,45 +194,61 @@ def find_capital(
     5.0
     """
     most, least = arguments.positive("premium", premium), arguments.within("placed", placed, 0.0, 1.0)
-    unknown = set(columns) - {"c_hat", "event", "time", "known", "graded"}
-    if unknown:
-        raise TypeError(f"find_capital() got an unexpected argument: {min(unknown)!r}")
-    for name, given in {"max_stake": max_stake, "max_exposure": max_exposure}.items():
-        if given is not None:
-            arguments.positive(name, given)
     if stake is None and customers is None:
         customers = Customers()
-    options: Any = {
-        "mode": "sound",
-        "c_range": c_range,
-        "customers": customers,
-        "max_stake": max_stake,
-        **columns,
-    }
-    cap = max_stake
-    if cap is None:  # the largest stake in the log, or with customers 1
-        cap = backtest(frame, mu, outcome, stake, **options).max_stake
-        options["max_stake"] = cap
-    tried = [cap * count for count in _CAPS] if capitals is None else np.atleast_1d(capitals).tolist()
-    if not tried:
-        raise ValueError("capitals must name at least one capital; got none")
-    small = [capital for capital in tried if arguments.positive("capitals", capital) < cap]
-    if small:
-        raise ValueError(
-            f"capitals must be at least max_stake, {cap:g}, which one forecast can lose; got {small[0]:g}: "
-            "raise it, or lower max_stake"
-        )
+    columns: Any = {"mu": mu, "outcome": outcome, "stake": stake, "c_hat": c_hat, "id": id, "group": group}
+    columns |= {"time": time, "known": known, "by": by, "customers": customers}
+    if forecaster is None:
+        if group is not None:
+            raise ValueError(f"group={group!r} needs a forecaster with a grouped correction; got none")
+        reserve: Any = {"max_stake": max_stake, "mode": "sound", "c_range": (0.0, 0.5)}
+        _, forecaster = fit_forecaster(read_source(log, **columns), Reserve(), **reserve)
+    else:
+        check_new(forecaster, max_stake=max_stake)
+    tried = _read_capitals(capitals, forecaster.max_stake)
+    candidates = [_with_capital(forecaster, capital) for capital in tried]
     points, backend = [], None
-    for done, capital in enumerate(tried, 1):
-        reserve = Reserve(cap / (2 * capital))
-        limited = {**options, "correction": reserve, "max_exposure": max_exposure}
-        result = backtest(frame, mu, outcome, stake, **limited)
+    for capital, candidate in zip(tried, candidates, strict=True):
+        result = backtest(log, candidate, **columns)
         points.append(_point(float(capital), result))
         backend = result.backend
         if progress is not None:
-            progress(done, len(tried))
-    exposed = None if max_exposure is None else float(max_exposure)
-    return CapitalReport(tuple(points), most, least, float(cap), customers, backend, exposed)
+            progress(len(points), len(tried))
+    cap, exposure = forecaster.max_stake, forecaster.max_exposure
+    return CapitalReport(tuple(points), most, least, cap, customers, backend, exposure)
+
+
+def _read_capitals(capitals: Any, max_stake: float) -> list[float]:
+    if capitals is None:
+        return [max_stake * count for count in _CAPS]
+    tried = np.atleast_1d(capitals).tolist()
+    if not tried:
+        raise ValueError("capitals must name at least one capital; got none")
+    for capital in tried:
+        arguments.positive("capitals", capital)
+    return list(tried)
+
+
+def _with_capital(forecaster: InsuredForecaster, capital: float) -> InsuredForecaster:
+    """Return a new forecaster, made as this one was but for another capital."""
+    given = dict(forecaster._given)  # noqa: SLF001 - its defaults depend on the capital
+    correction = given.pop("correction")
+    rule = None if correction is None else for_book(correction)
+    if rule is not None and rule.capital is not None:
+        raise ValueError(
+            f"the forecaster's correction must not be made for a capital, which is to be found; got {rule!r} "
+            "(without a correction, each capital has a Barrier)"
+        )
+    cap, sound = forecaster.max_stake, given["mode"] != "exact" and not given["one_sided"]
+    if rule is None or not (rule.sizable and sound and given["capital"] is None):
+        return InsuredForecaster(None, correction, **given | {"capital": capital})
+    if capital < cap:
+        raise ValueError(
+            f"capitals must be at least max_stake, {cap:g}, which one forecast can lose; got {capital:g}: "
+            "raise it, or lower max_stake"
+        )
+    sized: Any = rule.sized(capital, cap)
+    return InsuredForecaster(None, sized, **given | {"mode": "sound"})
 
 
 def _point(capital: float, result: BacktestResult) -> CapitalPoint:

@@ -12,7 +12,7 @@ import numpy as np
 
 from makewhole import multiclass
 from makewhole.arguments import SUM_TOLERANCE, Floats
-from makewhole.backtesting.log import Chunk, Columns, Log
+from makewhole.backtesting.log import Chunk, ChunkColumns, Log
 from makewhole.backtesting.run import Run
 
 
@@ -48,19 +48,19 @@ class ClassLog(Log):
             b = _without_common(b)
         codes = np.stack([column[group] for group in self.groups], axis=1) if self.groups else None
         first, forecast = np.arange(len(y)), None
-        if self.event is not None:
-            _, first, forecast = np.unique(self.event[start:stop], return_index=True, return_inverse=True)
+        if self.ids is not None:
+            _, first, forecast = np.unique(self.ids[start:stop], return_index=True, return_inverse=True)
             same = {name: column[name] for name in column if not name.startswith("stake")}
             for name, values in same.items():
                 shown = values if name not in self.groups else self._group_labels(values)
                 differs = values != values[first][forecast]
-                self._reject(name, place, shown, differs, "must be the same in all rows of an event")
+                self._reject(name, place, shown, differs, "must be the same in all rows of an id")
         net, gross = np.zeros((len(first), K)), np.zeros((len(first), K))
         which = first if forecast is None else forecast
         np.add.at(net, which, b)
         np.add.at(gross, which, np.abs(b))
         groups = None if codes is None else codes[first].astype(np.int64)
-        columns = Columns(mu[first], width[first], y[first], net, gross)
+        columns = ChunkColumns(mu[first], width[first], y[first], net, gross)
         chunk = Chunk(columns, groups, place, forecast, b, stop)
         self._set_times(chunk)
         self._check_cap(chunk, cap)
@@ -113,7 +113,7 @@ class ClassRun(Run):
         won, size = _won(mu[which], chunk.stake, outcome[which].astype(np.int64))
         net: Any = np.bincount(which, weights=won, minlength=len(outcome))
         gross: Any = np.bincount(which, weights=size, minlength=len(outcome))
-        columns = Columns(np.zeros(len(net)), width, np.ones(len(net)), net, gross)
+        columns = ChunkColumns(np.zeros(len(net)), width, np.ones(len(net)), net, gross)
         self.bets = mu, won, size
         super().step(replace(chunk, columns=columns))
 

@@ -10,7 +10,7 @@ import numpy as np
 from makewhole.agents import Customers
 from makewhole.arguments import Floats
 from makewhole.backtesting._late_loop import compiled_late_replay
-from makewhole.backtesting.log import Chunk, Columns, Log
+from makewhole.backtesting.log import Chunk, ChunkColumns, Log
 from makewhole.backtesting.run import Run
 from makewhole.corrections import BookCorrection
 from makewhole.insured.records import Scope
@@ -132,7 +132,7 @@ class LateRun(Run):
         if self.sums.trace is not None and "stake" in self.sums.trace:
             self.sums.trace["stake"][chunk.rows] = out.stake
 
-    def _go_on(self, columns: Columns, times: Any, people: Any, *, last: bool) -> LateOut:
+    def _go_on(self, columns: ChunkColumns, times: Any, people: Any, *, last: bool) -> LateOut:
         size, opened = len(columns.mu_hat), len(self.waiting[0])
         if opened + size > len(self.slots.free):
             self.slots = more_slots(self.slots, 2 * (opened + size))
@@ -152,7 +152,7 @@ class LateRun(Run):
     def finish(self) -> None:
         """Settle what is still open, and let the correction take over what the loop has learned."""
         nothing, none = np.zeros(0), np.zeros(0, np.int64)
-        columns = Columns(nothing, nothing, nothing, nothing, nothing)
+        columns = ChunkColumns(nothing, nothing, nothing, nothing, nothing)
         self._go_on(columns, (none, none, none), _NOBODY, last=True)
         super().finish()
 

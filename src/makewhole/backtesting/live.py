@@ -69,7 +69,7 @@ class LiveRun:
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.log, self.forecaster, self.progress = log, forecaster, progress
-        self.late = log.clock is not None and log.clock.known is not None
+        self.late = log.late
         self.people = None if customers is None else customers.begin(forecaster.max_stake)
         self.places = {name: k for k, name in enumerate(log.group_names)}
         self.sums = Sums(log, self._trace_names() if trace else ())

@@ -22,7 +22,7 @@ CHUNK = 16_384
 _BLOCK = 64 * CHUNK
 
 
-class Columns(NamedTuple):
+class ChunkColumns(NamedTuple):
     """The columns of a chunk, one entry per forecast: what the loop of a backtest reads."""
 
     mu_hat: Floats
@@ -36,7 +36,7 @@ class Columns(NamedTuple):
 class Chunk:
     """Some thousand forecasts: the columns for the loop, and the rows of the log that they come from."""
 
-    columns: Columns
+    columns: ChunkColumns
     groups: Any  # the numbers of each forecast's groups, one column per group column; None: no groups
     rows: Any  # the rows in the log, one per stake: a slice or an array
     forecast: Any  # for each of these rows, the number of its forecast in the chunk; None: one row each
@@ -89,7 +89,7 @@ class Log:
         self.rows = len(frame)
         self.missing = 0
         self.order: Any = None  # the rows in the order of their forecasts; None: as they are
-        self.event: Any = None  # the number of the event of each row of `order`; None: every row is one
+        self.ids: Any = None  # the number of the id of each row of `order`; None: every row is a forecast
         self._whole: dict[str, Floats] = {}
         self._blocks: dict[str, tuple[int, Floats]] = {}
         self._bettors: Any = None  # the numbers of who staked in every row; None: nobody has asked
@@ -114,11 +114,11 @@ class Log:
         in_order = clock is None or (
             not clock.missing.any() and bool(np.all(clock.time[1:] >= clock.time[:-1]))
         )
-        if names["event"] is not None or not in_order:
+        if names["id"] is not None or not in_order:
             self._sort()
 
     def _sort(self) -> None:
-        """Sort the rows without missing numbers by time, and by event, the events in order of their first."""
+        """Sort the rows without missing numbers by time, and by id, the ids in order of their first row."""
         self._whole = {name: as_floats(self.frame[name]) for name in self._numeric} | self._codes
         gaps = [np.isnan(column) for column in self._whole.values()]
         if self.clock is not None:
@@ -127,21 +127,31 @@ class Log:
         if self.clock is not None:
             kept = kept[np.argsort(self.clock.time[kept], kind="stable")]
         self.order, self.rounds, self._gaps = kept, len(kept), self.rows - len(kept)
-        if self.names["event"] is not None:
-            _, first, code = np.unique(self._events()[kept], return_index=True, return_inverse=True)
+        if self.names["id"] is not None:
+            _, first, code = np.unique(self._id_column()[kept], return_index=True, return_inverse=True)
             rank = np.empty(len(first), dtype=np.int64)
             rank[np.argsort(first)] = np.arange(len(first))
-            event = rank[code.ravel()]
-            by_event = np.argsort(event, kind="stable")
-            self.rounds, self.event, self.order = len(first), event[by_event], kept[by_event]
+            number = rank[code.ravel()]
+            by_id = np.argsort(number, kind="stable")
+            self.rounds, self.ids, self.order = len(first), number[by_id], kept[by_id]
 
-    def _events(self) -> Any:
-        series = self.frame["event"]
+    def _id_column(self) -> Any:
+        series = self.frame["id"]
         values = series.to_numpy()
         gaps = series.null_count() or (values.dtype.kind == "f" and int(np.isnan(values).sum()))
         if gaps:
-            raise ValueError(f"event={self.names['event']!r} must not have missing values; got {gaps}")
+            raise ValueError(f"id={self.names['id']!r} must not have missing values; got {gaps}")
         return values
+
+    @property
+    def named(self) -> bool:
+        """Whether columns say who staked."""
+        return bool(self._levels)
+
+    @property
+    def late(self) -> bool:
+        """Whether a column says when outcomes were known."""
+        return self.clock is not None and self.clock.known is not None
 
     def any_unstaked(self, least: float) -> bool:
         """Whether less than this was staked in some row."""
@@ -245,8 +255,8 @@ class Log:
             while self.order is None and start % rows:  # else a chunk could lie in two blocks
                 rows //= 2
             stop = min(start + rows, end)
-            if self.event is not None and stop < end:  # keep the rows of an event in one chunk
-                stop = int(np.searchsorted(self.event, self.event[stop - 1], side="right"))
+            if self.ids is not None and stop < end:  # keep the rows of an id in one chunk
+                stop = int(np.searchsorted(self.ids, self.ids[stop - 1], side="right"))
             yield self._chunk(start, stop, cap)
             start = stop
 
@@ -254,7 +264,7 @@ class Log:
         place: Any = slice(start, stop) if self.order is None else self.order[start:stop]
         columns = [self._numbers(name, place) for name in (*self._numeric, *self.groups)]
         named = dict(zip((*self._numeric, *self.groups), columns, strict=True))
-        fine = self.event is None and self._all_fine([named[n] for n in (*self._numeric, *self._with_gaps)])
+        fine = self.ids is None and self._all_fine([named[n] for n in (*self._numeric, *self._with_gaps)])
         if self.order is None and not fine and any(np.isnan(column.min()) for column in columns):
             keep = ~np.logical_or.reduce([np.isnan(column) for column in columns])
             self.missing += int(np.count_nonzero(~keep))
@@ -270,11 +280,11 @@ class Log:
             self._check(place, mu, y, b, width)
             self._check_view(place, named.get("view"))
         codes = [named[group] for group in self.groups]
-        if self.event is None:
+        if self.ids is None:
             sizes = self._sizes[: len(b)] if len(b) <= len(self._sizes) else None
-            chunk = Chunk(Columns(mu, width, y, b, np.abs(b, out=sizes)), None, place, None, b, stop)
+            chunk = Chunk(ChunkColumns(mu, width, y, b, np.abs(b, out=sizes)), None, place, None, b, stop)
         else:
-            chunk = self._gather(place, self.event[start:stop], (mu, y, b, width), stop, codes)
+            chunk = self._gather(place, self.ids[start:stop], (mu, y, b, width), stop, codes)
         if codes and chunk.groups is None:
             chunk.groups = np.stack(codes, axis=1).astype(np.int64)
         chunk.view = named.get("view")
@@ -298,7 +308,7 @@ class Log:
         return self._no_width[:count] if count <= len(self._no_width) else np.full(count, self._no_width[0])
 
     def _set_times(self, chunk: Chunk) -> None:
-        """Set when each forecast of a chunk was made and known: an event's forecast, at its first row."""
+        """Set when each forecast of a chunk was made and known: an id's forecast, at its first row."""
         if self.clock is None or self.clock.known is None:
             return
         time, known = self.clock.time[chunk.rows], self.clock.known[chunk.rows]
@@ -308,7 +318,7 @@ class Log:
             if differs.any():
                 row = _row(chunk.rows, int(np.argmax(differs)))
                 raise ValueError(
-                    f"known={self.names['known']!r} must be the same in all rows of an event; got "
+                    f"known={self.names['known']!r} must be the same in all rows of an id; got "
                     f"{self.frame['known'][row]} at row {row}"
                 )
             time, known = time[first], known[first]
@@ -317,18 +327,20 @@ class Log:
     def _gather(
         self, place: Any, code: Any, columns: tuple[Floats, ...], stop: int, codes: list[Floats]
     ) -> Chunk:
-        """Add up the stakes on each event; its forecast and outcome must be the same in all rows."""
+        """Add up the stakes on each id; its forecast and outcome must be the same in all rows."""
         mu, y, b, width = columns
         _, first, forecast = np.unique(code, return_index=True, return_inverse=True)
         same = [("mu", mu), ("outcome", y), ("c_hat", width), *zip(self.groups, codes, strict=True)]
         for name, column in same:
             differs = column != column[first][forecast]
             shown = column if name not in self.groups else self._group_labels(column)
-            self._reject(name, place, shown, differs, "must be the same in all rows of an event")
+            self._reject(name, place, shown, differs, "must be the same in all rows of an id")
         net: Any = np.bincount(forecast, weights=b, minlength=len(first))
         gross: Any = np.bincount(forecast, weights=np.abs(b), minlength=len(first))
         groups = np.stack(codes, axis=1)[first].astype(np.int64) if codes else None
-        return Chunk(Columns(mu[first], width[first], y[first], net, gross), groups, place, forecast, b, stop)
+        return Chunk(
+            ChunkColumns(mu[first], width[first], y[first], net, gross), groups, place, forecast, b, stop
+        )
 
     def _check(self, place: Any, mu: Floats, y: Floats, b: Floats, width: Floats) -> None:
         if mu.min(initial=0.0) < 0 or mu.max(initial=1.0) > 1:

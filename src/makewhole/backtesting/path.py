@@ -14,7 +14,7 @@ from makewhole.jit import call, jit
 CURVE_POINTS = 2000
 
 
-class Point(NamedTuple):
+class PathPoint(NamedTuple):
     """A moment of the run: after `settled` forecasts, the last of them in row `row` of the log.
 
     `total` is the total loss then, and `lam` the λ of the last of them. At the start `row` is None.
@@ -26,7 +26,7 @@ class Point(NamedTuple):
     row: int | None
 
 
-START = Point(0, 0.0, 0.0, None)
+START = PathPoint(0, 0.0, 0.0, None)
 
 
 def largest_rise(total: Any, lowest: float, beyond: float) -> tuple[float, int, int]:
@@ -72,8 +72,8 @@ class Path:
         if not len(total):
             return
 
-        def point(at: int) -> Point:
-            return Point(self.settled + at + 1, float(total[at]), float(lam[at]), row_of(at))
+        def point(at: int) -> PathPoint:
+            return PathPoint(self.settled + at + 1, float(total[at]), float(lam[at]), row_of(at))
 
         low, high = np.searchsorted(self._moments, [self.settled, self.settled + len(total)], side="right")
         at = self._moments[low:high] - self.settled - 1
@@ -89,7 +89,7 @@ class Path:
         self.last = point(len(total) - 1)
         self.settled += len(total)
 
-    def _look_for_drawdown(self, total: Floats, point: Callable[[int], Point]) -> None:
+    def _look_for_drawdown(self, total: Floats, point: Callable[[int], PathPoint]) -> None:
         rise, began, ended = call(_compiled(), total, self._lowest.total, self.drawdown)
         if rise > self.drawdown:
             trough = self._lowest if began < 0 else point(began)

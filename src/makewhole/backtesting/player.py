@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from makewhole.backtesting.log import CHUNK, Columns
+from makewhole.backtesting.log import CHUNK, ChunkColumns
 from makewhole.corrections import BookCorrection
 from makewhole.corrections._kernels import (
     compiled_add_groups,
@@ -50,9 +50,9 @@ class Player:
 
         return make_replay(propose, observe)
 
-    def replay(self, columns: Columns, *settings: Any) -> None:
+    def replay(self, columns: ChunkColumns, *settings: Any) -> None:
         """Run the loop over a chunk's columns; `settings` are its further arguments."""
-        given: Any = columns if self.compiled else Columns(*(column.tolist() for column in columns))
+        given: Any = columns if self.compiled else ChunkColumns(*(column.tolist() for column in columns))
         self._replay(self.memory, given, *settings)
 
     def finish(self) -> None:
@@ -78,7 +78,7 @@ class GroupPlayer:
         self._links = np.full(len(corrections), -1), np.empty(CHUNK, np.int64)
 
     def replay(
-        self, codes: Any, columns: Columns, how: Publishing, max_stake: float, totals: Any, out: Any
+        self, codes: Any, columns: ChunkColumns, how: Publishing, max_stake: float, totals: Any, out: Any
     ) -> Any:
         """Run the loop over a chunk's columns, of which `codes` are the groups; return the groups' sums."""
         sums = np.zeros((len(self.corrections), 8))

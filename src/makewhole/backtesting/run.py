@@ -8,7 +8,7 @@ import numpy as np
 
 from makewhole.arguments import Floats
 from makewhole.backtesting.log import CHUNK, Chunk, Log
-from makewhole.backtesting.path import Path, Point
+from makewhole.backtesting.path import Path, PathPoint
 from makewhole.backtesting.player import GroupPlayer, Player
 from makewhole.backtesting.result import BacktestResult, Curve, GroupResult
 from makewhole.corrections import BookCorrection, Certificate
@@ -61,7 +61,7 @@ class Sums:
             **found,
         )
 
-    def _time(self, point: Point) -> Any:
+    def _time(self, point: PathPoint) -> Any:
         """When it was: the time at which the last outcome was known, or its forecast was made."""
         if self.log.clock is None or point.row is None:
             return None

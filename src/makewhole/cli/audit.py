@@ -12,7 +12,8 @@ from typing import Any
 
 import makewhole as mw
 from makewhole import pages
-from makewhole.cli.files import Table, need
+from makewhole.auditing.report import AuditReport
+from makewhole.cli.files import TableFile, need
 from makewhole.cli.logs import as_times
 from makewhole.cli.printing import print_json
 
@@ -117,7 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
     if page is not None:  # before the work, not after it
         pages.check_path(page, "--html")
         need("matplotlib")
-    table = Table(arguments.file)
+    table = TableFile(arguments.file)
     present = table.names
     mu, stake, groups = (_names(given, present) for given in (arguments.mu, arguments.stake, arguments.by))
     if not mu:
@@ -182,7 +183,7 @@ def _number_or_names(given: str | None, present: list[str]) -> float | list[str]
     return names
 
 
-def _draw(report: mw.AuditReport) -> list[pages.Picture]:
+def _draw(report: AuditReport) -> list[pages.Picture]:
     """Draw a reliability diagram for each class, and the best bets."""
     pictures = []
     for class_ in range(max(1, len(report.by_class))):

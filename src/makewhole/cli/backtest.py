@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import makewhole as mw
+from makewhole.backtesting.fitting import correction_for, fit_forecaster
+from makewhole.backtesting.result import BacktestResult
+from makewhole.backtesting.source import read_source
 from makewhole.cli.files import need
 from makewhole.cli.logs import add_columns, add_customers, check_figure, read_log
 from makewhole.cli.printing import print_json
@@ -98,28 +101,14 @@ def run(arguments: argparse.Namespace) -> None:
     check_figure(figure)
     if not arguments.json:
         need("rich")
-    group = arguments.group[0] if arguments.group and len(arguments.group) == 1 else arguments.group
-    c_range = None if arguments.c_range is None else _pair(arguments.c_range)
     named = [] if arguments.by is None else arguments.by.split(",")
     read = read_log(arguments, [*(arguments.group or []), *named], "stake")
+    columns = read.columns | {"group": _one_or_all(arguments.group), "by": named or None}
     results = {}
-    with _Progress(quiet=arguments.json) as track, read.table.readable():
-        for name in names:
-            results[name] = mw.backtest(
-                read.frame,
-                **read.columns,
-                group=group,
-                customers=read.customers,
-                by=named or None,
-                correction=None if name == _BARRIER else _correction(name, arguments, read.frame, c_range),
-                mode=arguments.mode,
-                max_stake=arguments.max_stake,
-                c_range=c_range,
-                one_sided=arguments.one_sided,
-                capital=arguments.capital,
-                max_exposure=arguments.max_exposure,
-                progress=track(name),
-            )
+    with _BacktestProgress(quiet=arguments.json) as track, read.table.readable():
+        forecasters = _forecasters(names, arguments, read.frame, columns)
+        for name, f in forecasters.items():
+            results[name] = mw.backtest(read.frame, f, **columns, progress=track(name))
     if figure is not None:
         mw.plots.LossDisplay.from_results(results).figure_.savefig(figure, dpi=150)
     if arguments.json:
@@ -130,6 +119,28 @@ def run(arguments: argparse.Namespace) -> None:
         _print_groups(results, arguments.group[0])
     if figure is not None:
         print(f"wrote {figure}")
+
+
+def _one_or_all(columns: list[str] | None) -> str | list[str] | None:
+    return columns[0] if columns and len(columns) == 1 else columns
+
+
+def _forecasters(
+    names: list[str], arguments: argparse.Namespace, frame: Any, columns: dict[str, Any]
+) -> dict[str, mw.InsuredForecaster]:
+    """Return a forecaster for each correction; what the options leave out comes from the log."""
+    source = read_source(frame, **columns)
+    c_range = None if arguments.c_range is None else _pair(arguments.c_range)
+    options = ("mode", "one_sided", "capital", "max_exposure", "graded")
+    settings: Any = {name: getattr(arguments, name) for name in options}
+    fitted: Any = {"max_stake": arguments.max_stake, "c_range": c_range}
+    _, plain = fit_forecaster(source, mw.NoCorrection(), **fitted, **settings)
+    settings |= {"max_stake": plain.max_stake, "c_range": plain.c_range, "classes": plain.classes}
+    made = {}
+    for name in names:
+        correction = None if name == _BARRIER else _correction(name, arguments, frame, c_range)
+        made[name] = mw.InsuredForecaster(None, correction_for(source, correction), **settings)
+    return made
 
 
 def _pair(text: str) -> tuple[float, float]:
@@ -148,7 +159,7 @@ def _correction(
     widths = None if arguments.c_hat is None else frame[arguments.c_hat].drop_nulls().drop_nans()
     c_range = (0.0, 0.0) if widths is None or not len(widths) else (widths.min(), widths.max())
     c_range = c_range if given is None else given
-    rounds = max(1, len(frame) if arguments.event is None else frame[arguments.event].n_unique())
+    rounds = max(1, len(frame) if arguments.id is None else frame[arguments.id].n_unique())
     if arguments.group is not None:
         rounds = max(1, rounds // max(1, frame[arguments.group[0]].n_unique()))
     asked = {option: getattr(arguments, option) for option in kind.options}
@@ -157,7 +168,7 @@ def _correction(
     return made
 
 
-class _Progress:
+class _BacktestProgress:
     """A progress bar for each correction that runs for over a second, on stderr if it is a terminal."""
 
     def __init__(self, *, quiet: bool) -> None:
@@ -220,7 +231,7 @@ _FIELDS = (
 )
 
 
-def _print_json(results: dict[str, mw.BacktestResult]) -> None:
+def _print_json(results: dict[str, BacktestResult]) -> None:
     found: dict[str, Any] = {}
     for name, result in results.items():
         found[name] = {f: getattr(result, f) for f in _FIELDS}
@@ -235,7 +246,7 @@ def _print_json(results: dict[str, mw.BacktestResult]) -> None:
     print_json(found)
 
 
-def _print_groups(results: dict[str, mw.BacktestResult], column: str) -> None:
+def _print_groups(results: dict[str, BacktestResult], column: str) -> None:
     from rich import box
     from rich.console import Console
     from rich.markup import escape
@@ -261,7 +272,7 @@ def _print_groups(results: dict[str, mw.BacktestResult], column: str) -> None:
         console.print(f"and {len(largest) - most:,} more groups; --json prints all of them", highlight=False)
 
 
-def _print_table(results: dict[str, mw.BacktestResult], cap: float | None) -> None:
+def _print_table(results: dict[str, BacktestResult], cap: float | None) -> None:
     need("rich")
     from rich import box
     from rich.console import Console
@@ -301,7 +312,7 @@ def _print_table(results: dict[str, mw.BacktestResult], cap: float | None) -> No
     )
 
 
-def _print_risks(results: dict[str, mw.BacktestResult], console: Any) -> None:
+def _print_risks(results: dict[str, BacktestResult], console: Any) -> None:
     """Print the worst moments of each run, what was certified, and what was refused."""
     from rich import box
     from rich.markup import escape

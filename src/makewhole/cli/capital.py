@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import makewhole as mw
-from makewhole.backtesting.capital import NO_PROMISE
+from makewhole.backtesting.capital import NO_PROMISE, CapitalReport
+from makewhole.backtesting.fitting import fit_forecaster
+from makewhole.backtesting.source import read_source
 from makewhole.cli.files import need
 from makewhole.cli.logs import add_columns, add_customers, check_figure, read_log
 from makewhole.cli.printing import print_json
@@ -60,19 +62,20 @@ def run(arguments: argparse.Namespace) -> None:
         need("rich")
     capitals = None if arguments.capitals is None else _numbers(arguments.capitals)
     read = read_log(arguments, [], None)
-    customers = read.customers
-    if customers is None and arguments.stake is None:
-        customers = mw.agents.Customers(seed=arguments.seed)
+    columns = read.columns
+    if columns["customers"] is None and arguments.stake is None:
+        columns["customers"] = mw.agents.Customers(seed=arguments.seed)
+    settings: Any = {"max_stake": arguments.max_stake, "max_exposure": arguments.max_exposure}
+    settings |= {"graded": arguments.graded, "mode": "sound", "c_range": (0.0, 0.5)}
     with read.table.readable():
+        _, forecaster = fit_forecaster(read_source(read.frame, **columns), mw.Reserve(), **settings)
         report = mw.find_capital(
             read.frame,
-            customers=customers,
-            max_stake=arguments.max_stake,
-            max_exposure=arguments.max_exposure,
+            forecaster,
             premium=arguments.premium,
             placed=arguments.placed,
             capitals=capitals,
-            **read.columns,
+            **columns,
         )
     if arguments.figure is not None:
         mw.plots.CapitalDisplay.from_report(report).figure_.savefig(arguments.figure, dpi=150)
@@ -93,7 +96,7 @@ def _numbers(text: str) -> list[float]:
         raise ValueError(f"--capitals must be numbers, such as 100,1000; got {text!r}") from None
 
 
-def _print_table(report: mw.CapitalReport) -> None:
+def _print_table(report: CapitalReport) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -21,7 +21,7 @@ _MISSING = ["", "NA", "N/A", "na", "n/a", "nan", "NULL", "null", "None", "none",
 _QUOTE = " (is there a quotation mark without a second one?)"
 
 
-class Table:
+class TableFile:
     """A .csv, .tsv or .parquet file; `names` are its columns.
 
     Raises

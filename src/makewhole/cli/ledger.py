@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from makewhole import pages
-from makewhole.cli.files import Table, need
+from makewhole.cli.files import TableFile, need
 from makewhole.cli.insure import read_action
 from makewhole.cli.printing import print_error, print_json
 from makewhole.insured.refusals import Refusal
@@ -315,7 +315,7 @@ def _export(arguments: argparse.Namespace, ledger: Ledger) -> None:
 
 
 def _import(arguments: argparse.Namespace, ledger: Ledger) -> None:
-    table = Table(arguments.file)
+    table = TableFile(arguments.file)
     wanted = {name: getattr(arguments, name) for name in ("mu", "outcome", "stake", "id", "by")}
     wanted = {name: column for name, column in wanted.items() if column is not None}
     texts = [wanted[name] for name in ("id", "by") if name in wanted]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import makewhole as mw
-from makewhole.cli.files import Table, need
+from makewhole.cli.files import TableFile, need
 
 _KINDS = ("hedgers", "informed", "clairvoyant")
 
@@ -19,7 +19,7 @@ def add_columns(add: Any) -> None:
     add("--outcome", default="y", help="column of outcomes, 0 or 1 (default y); for classes 0 to K-1")
     add("--stake", help="column of stakes, of any sign (backtest: default stake); for classes b0,b1,...")
     add("--c-hat", help="column of the model's own half-width (default: 0)")
-    add("--event", help="column that names the forecast; rows with the same name are stakes on one forecast")
+    add("--id", help="column that says which forecast a stake is on; rows with the same id are stakes on one")
     add("--time", help="column that says when the forecast was made (default: the order of the rows)")
     add("--graded", action="store_true", help="outcomes are any numbers from 0 to 1, not only 0 and 1")
     add("--known", help="column that says when the outcome was known (default: before the next forecast)")
@@ -70,37 +70,36 @@ def read_customers(given: argparse.Namespace) -> mw.agents.Customers | None:
 
 
 class Read(NamedTuple):
-    """A log that was read: the table, its columns in a polars frame, and the arguments of `mw.backtest`."""
+    """A log that was read: the table, its columns in a polars frame, and what `mw.backtest` calls them."""
 
-    table: Table
+    table: TableFile
     frame: Any
     columns: dict[str, Any]
-    customers: mw.agents.Customers | None
 
 
 def read_log(given: argparse.Namespace, groups: list[str], stake: str | None) -> Read:
     """Read the columns that the options name; `stake` is the column of stakes if none is named."""
-    for option in ("c_hat", "event", "time", "known", "stake"):
+    for option in ("c_hat", "id", "time", "known", "stake"):
         if getattr(given, option) == "":
             raise ValueError(f"--{option.replace('_', '-')} must name a column; got ''")
     customers = read_customers(given)
-    table = Table(given.file)
+    table = TableFile(given.file)
     columns: dict[str, Any] = {
         "mu": _one_or_several(given.mu, table),
         "outcome": given.outcome,
         "stake": given.stake if customers is not None else _one_or_several(given.stake or stake, table),
-        **{name: getattr(given, name) for name in ("c_hat", "event", "time", "known", "graded")},
+        **{name: getattr(given, name) for name in ("c_hat", "id", "time", "known")},
     }
     numbers = _listed(columns["mu"], columns["outcome"], columns["stake"], given.c_hat, given.view)
-    frame = table.read([*numbers, *_listed(given.time, given.known)], [*_listed(given.event), *groups])
+    frame = table.read([*numbers, *_listed(given.time, given.known)], [*_listed(given.id), *groups])
     for option in ("time", "known"):
         column = columns[option]
         if column is not None and frame[column].dtype == need("polars").String:
             frame = frame.with_columns(as_times(frame[column], option))
-    return Read(table, frame, columns, customers)
+    return Read(table, frame, columns | {"customers": customers})
 
 
-def _one_or_several(given: str | None, table: Table) -> Any:
+def _one_or_several(given: str | None, table: TableFile) -> Any:
     """Return a column, or the columns of classes: a comma separates them unless it is part of a name."""
     if given is None or given in table.names or "," not in given:
         return given

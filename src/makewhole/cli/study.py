@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> None:
         os.environ["MAKEWHOLE_DATA"] = arguments.data
     outcomes = []
     for name in names:
-        with _Progress(name, quiet=arguments.json) as watch:
+        with _StudyProgress(name, quiet=arguments.json) as watch:
             outcome = studies.run(
                 name,
                 **_options(arguments, name),
@@ -159,7 +159,7 @@ def claims_table(name: str, claims: list[Claim]) -> Any:
     return table
 
 
-class _Progress:
+class _StudyProgress:
     """Shows on stderr that a study is at work: a bar on a terminal, else a line every few seconds."""
 
     def __init__(self, name: str, *, quiet: bool) -> None:

@@ -1,8 +1,8 @@
 """The steps of all corrections, as plain functions that can also be compiled.
 
 The correction classes call these functions on lists, one forecast at a time. `compiled_replay` compiles the
-same source with numba, to run on arrays over a whole log, so both give the same numbers. The formulas of money
-are in `makewhole.rules`.
+same source with numba, to run on arrays over a whole log, so both give the same numbers. The formulas of
+money are in `makewhole.rules`.
 
 A correction's memory is two lists: `values`, numbers, and `marks`, whole numbers. There are only two because
 every array costs the compiled loop a reference count per step. A proposal is a tuple (λ, cell, split):

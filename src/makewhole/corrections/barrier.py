@@ -157,7 +157,7 @@ class Barrier(Stepped):
         """Return a copy with another capital, which has lost the same."""
         settings = {name: getattr(self, name) for name in ("scale", "spread", "keep_gains")}
         made = type(self)(capital, self.shape, **settings)
-        made._values[7:] = self._values[7:]
+        made._values[7:] = self._values[7:]  # noqa: SLF001 - of the same class
         return made.in_mode(terms)
 
     def carried(self, memory: Memory) -> Memory:

@@ -103,6 +103,7 @@ class BookCorrection:
     capital: float | None = None  # what it may lose, if it was made for a capital
     capital_each: float | None = None  # what each of its groups may lose, if that was given
     spread: float = 0.0  # λ is at least this, if that is above 0
+    sizable: bool = False  # whether `sized` makes it for a capital, which it then keeps to in sound mode
     why_no_bound: str = "no bound is known for this correction"
     settings: ClassVar[tuple[str, ...]] = ()  # attributes that cannot be assigned
 
@@ -144,6 +145,10 @@ class BookCorrection:
     def gentler(self, terms: Terms) -> bool:
         """Whether its price is above that of the solvency guard, however little is left of its capital."""
         return False
+
+    def sized(self, capital: float, max_stake: float) -> Self:
+        """Return a new one that can lose at most `capital` in sound mode, if it is `sizable`."""
+        raise NotImplementedError
 
     def covers(self, c_range: tuple[float, float]) -> bool:
         """Whether its range contains every target that can occur if ĉ lies in `c_range`."""

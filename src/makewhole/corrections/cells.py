@@ -76,11 +76,6 @@ class CellCorrection(Stepped):
         """The cells' edges, from `low` to `high`."""
         return [_kernels.edge(self.low, self._step, k) for k in range(self._cells)] + [self.high]
 
-    @property
-    def best_responses(self) -> list[float]:
-        """The best response of each cell to the outcomes credited to it."""
-        return list(self._values[2 * self._cells : 3 * self._cells])
-
     def cell_of(self, x: float) -> int:
         """Return the index of the cell that contains x; the two outermost cells are open-ended."""
         return _kernels.cell_of(self.low, self._step, 1 / self._step, self._cells, x)

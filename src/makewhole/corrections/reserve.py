@@ -66,6 +66,7 @@ class Reserve(Stepped):
     settings = ("rate", "start", "over", "capital")
     variants: ClassVar = {f"reserve {rate:g}": {"rate": rate} for rate in (0.1, 0.01, 0.001)}
     integrates = True
+    sizable = True
     rate: float
 
     _propose = staticmethod(_kernels.reserve_propose)
@@ -138,6 +139,13 @@ class Reserve(Stepped):
         if capital < cap:
             raise ValueError(f"capital must be at least max_stake, {cap:g}; got {capital:g}")
         return cls(cap / (2 * capital), capital=capital)
+
+    def sized(self, capital: float, max_stake: float) -> Self:
+        """Return a new Reserve that can lose at most `capital` in sound mode, over the same correction.
+
+        It does not remember the capital: where outcomes come late, nothing guards it.
+        """
+        return type(self)(max_stake / (2 * capital), over=self.over)  # type: ignore[arg-type]  # as it was given
 
     # --- what it certifies --------------------------------------------------------------------------------
 

@@ -6,34 +6,29 @@ one and undoes it. The formulas are in `makewhole.rules`, the records that chang
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from makewhole import arguments, rules
-from makewhole.corrections import BookCorrection, Certificate, Terms
-from makewhole.corrections.features import Features, read_features, values_of
-from makewhole.corrections.names import Name, read_name, read_names
+from makewhole.corrections import BookCorrection, Terms
+from makewhole.corrections.features import values_of
+from makewhole.corrections.names import Name, read_name
 from makewhole.decisions import Forecast
 from makewhole.forecasters import Said
 from makewhole.insured.certificates import (
     GroupBounds,
     base_bound,
-    certify,
-    certify_groups,
-    guarded,
     late_bound,
     shared_terms,
-    thawed,
 )
 from makewhole.insured.evidence import bet
+from makewhole.insured.grouping import read_groups
 from makewhole.insured.journal import Journal, Record
 from makewhole.insured.lines import LineBook, Lines, check_price, read_levels
+from makewhole.insured.memories import Memories
+from makewhole.insured.payments import Closing, check_conserved, pay
 from makewhole.insured.records import (
     AnyLeg,
     Id,
@@ -49,7 +44,6 @@ from makewhole.insured.records import (
 )
 from makewhole.insured.refusals import (
     CapitalNeeded,
-    ConservationError,
     ForecastClosed,
     ForecastOpen,
     StakeRefused,
@@ -57,29 +51,11 @@ from makewhole.insured.refusals import (
     find_limit,
     part_of,
 )
+from makewhole.insured.staking import StakeReader
 from makewhole.insured.thaw import HARDLY, Thaw, ThawState
 from makewhole.insured.totals import exact_sum
 
-# The sum of fewer stakes than this is off by less than a billionth of it.
-FEW = 1_000_000
-
 _new = tuple.__new__
-
-Key = tuple[int, Any]  # a correction's place, and a part of its memory: None, or a group
-
-
-class Payments(list[float]):
-    """What each customer receives, in order of staking; `by` has the sum for everyone who gave a name."""
-
-    by: Mapping[Id, float] = MappingProxyType({})  # replaced if a customer gave a name
-
-
-class Closing(NamedTuple):
-    """A forecast that was settled: its outcome as a number, and what its stakes received."""
-
-    entry: Open
-    outcome: Any
-    payments: Payments
 
 
 class Book(Record):
@@ -100,11 +76,11 @@ class Book(Record):
         As in `InsuredForecaster`.
     """
 
-    changing = ("serial", "next_id", "bounds", "capital", "corrections")
+    changing = ("serial", "next_id", "bounds", "capital")
 
     def values(self) -> tuple[Any, ...]:
         """The values of the fields that change."""
-        return self.serial, self.next_id, self.bounds, self.capital, self.corrections
+        return self.serial, self.next_id, self.bounds, self.capital
 
     def __init__(
         self,
@@ -119,20 +95,20 @@ class Book(Record):
         thaw: Thaw | None = None,
     ) -> None:
         first = corrections[0]
-        self.corrections, self.classes, self.graded, self.thaw = corrections, classes, graded, thaw
+        self.classes, self.graded, self.thaw = classes, graded, thaw
         self.max_exposure, self.capital = max_exposure, capital
         self.max_stake, self.one_sided = terms.max_stake, terms.one_sided
         self.count = classes or 1  # numbers in a stake
-        self.one_price = self.count > len(corrections)
+        self.leg_count, self.one_price = len(corrections), self.count > len(corrections)
         self.terms = shared_terms(terms, self.count) if self.one_price else terms
         self.cap = self.terms.max_stake  # of what one correction sees
-        self.grouped, self.apart, self.composed = first.grouped, first.apart, first.over is not None
+        self.grouped, self.apart = first.grouped, first.apart
         # What each group may lose. With a thaw, which may concede more, only its own correction limits that.
         self.capital_each = first.capital_each if thaw is None else None
         self.guarded = capital is not None or self.capital_each is not None
-        self.simple = not (self.grouped or self.composed)  # a correction has one memory
         self.publishing = rules.Publishing(terms.one_sided, terms.sound, first.integrates)
-        self.publishes_as_is = not (terms.one_sided or terms.sound)
+        raised = capital is not None or lines is not None or (terms.sound and not terms.one_sided)
+        self.only_upper_side = raised  # what is lost is bounded, not what is won
         self.asks_own_price = terms.one_sided and first.at_own_price
         self.books_surcharges = terms.sound and not first.at_own_price
         self.counts_room = capital is not None or first.line_bound(self.terms) is not None
@@ -142,7 +118,8 @@ class Book(Record):
         # No forecast can lose or win more, with corrections that stay among their targets.
         self.loss_range = self.count * terms.max_stake * (2.0 + terms.c_range[1] - terms.c_range[0])
         self.hardly = HARDLY * self.cap
-        self.room_left = (1.0 - 1e-9) * terms.max_stake  # up to here, rounding cannot have hidden anything
+        both = {"one_sided": terms.one_sided, "one_price": self.one_price}
+        self.reader = StakeReader(terms.max_stake, classes, **both)
         # --- what changes ---
         self.journal = Journal()
         self.serial = 0  # the number of the latest forecast
@@ -152,31 +129,22 @@ class Book(Record):
         self.groups: dict[Name, Scope] = {}
         self.lines = None if lines is None else LineBook(lines, terms, self.journal)
         self.thawing = ThawState()
-        self.keys: list[Key] = [(k, None) for k in range(len(corrections))]
-        self.memories: dict[Key, Any] = {}  # what corrections have learned
-        self.inner_memories: dict[Key, Any] = {}  # the same of those that a reserve is over
+        self.memories = Memories(corrections, self.cap, self.journal)
         self.bounds = GroupBounds()  # of all groups together, where each has its own correction
-        self._begin()
-
-    def _begin(self) -> None:
-        """Start with what the corrections have learned elsewhere."""
-        for k, correction in enumerate(self.corrections):
-            for part, memory in correction.memories().items():
-                self.memories[k, part] = copy.deepcopy(memory)
-                inner = correction.over
-                if part is not None and correction.apart:
-                    inner = correction.of_group(part).over
-                if inner is not None and (part is None or correction.apart):
-                    self.inner_memories[k, part] = inner.blank()
         if self.apart:
-            for name in self.corrections[0].all_groups or ():
+            for name in first.all_groups or ():
                 self.bounds = self.bounds.begun(base_bound(self.answering(name), self.terms))
 
     def share_journal(self, journal: Journal) -> None:
         """Use a ledger's journal, so that the book is undone together with the ledger's own state."""
-        self.journal = journal
+        self.journal = self.memories.journal = journal
         if self.lines is not None:
             self.lines.journal = journal
+
+    @property
+    def corrections(self) -> list[BookCorrection]:
+        """The corrections, one per leg, as they were at the start."""
+        return self.memories.corrections
 
     # --- open ---------------------------------------------------------------------------------------------
 
@@ -212,13 +180,14 @@ class Book(Record):
         """
         mu_hats, widths = said
         if self.one_price:  # if ĉ is not the same for all classes, the largest is taken
-            proposal, inner, width = self._ask(0, max(widths), groups)
+            proposal, inner, width = self.memories.ask(0, max(widths), groups)
             c, origin = width + proposal.lam, width
             room = rules.shared_room(c, self.cap) if self.counts_room else 0.0
             return [SharedLeg(mu_hats, c, origin, proposal, max(widths), inner, room)]
-        least, how, legs = self._least_price(groups) if self.guarded else 0.0, self.publishing, []
+        least, how = self._least_price(groups) if self.guarded else 0.0, self.publishing
+        legs: list[AnyLeg] = []
         for k, mu_hat in enumerate(mu_hats):
-            proposal, inner, width = self._ask(k, widths[k], groups)
+            proposal, inner, width = self.memories.ask(k, widths[k], groups)
             mu, c, origin = rules.publish(mu_hat, width, proposal[0], how, least)
             if self.asks_own_price:  # the target is measured from the μ that the correction asked for
                 origin -= mu - rules.publish(mu_hat, width, proposal[0], how, 0.0)[0]
@@ -230,7 +199,7 @@ class Book(Record):
 
     def _least_price(self, groups: tuple[Name, ...]) -> float:
         """The least c (one-sided: ask) that the capital, of all or of each group, can afford."""
-        least, scope, legs = 0.0, self.everyone, len(self.corrections)
+        least, scope, legs = 0.0, self.everyone, self.leg_count
         if self.capital is not None:
             totals = scope.totals
             left = rules.left_of(self.capital, totals.total + totals.low, scope.at_risk)
@@ -243,35 +212,14 @@ class Book(Record):
                     least = max(least, rules.least_price(left, legs, self.max_stake, self.one_sided))
         return least
 
-    def _ask(self, k: int, c_hat: float, groups: tuple[Name, ...]) -> tuple[Any, Any, float]:
-        """The proposals of a correction and of the one that it is over, and the ĉ that λ is added to."""
-        correction = self.corrections[k]
-        if self.simple:
-            memory = self.memories[self.keys[k]]
-            proposal, after = correction.proposed(memory)
-            if after is not memory:
-                self._set(self.memories, self.keys[k], after)
-            return proposal, None, c_hat
-        keys, memory = self._recall(k, groups)
-        proposal, after = correction.proposed(memory)
-        if after is not memory:
-            self._remember(keys, correction, after)
-        if not self.composed:
-            return proposal, None, c_hat
-        inner_correction: Any = correction.over
-        before = self._recall_inner(keys[0], inner_correction)
-        inner, moved = inner_correction.proposed(before)
-        if moved is not before:
-            self._set(self.inner_memories, keys[0], moved)
-        return proposal, inner, rules.refine(c_hat, inner[0])
-
     def _enter_group(self, name: Name, entry: Open) -> None:
         """Count a new forecast in a group's sums, and what that adds to the bound of all groups together."""
         scope = self.groups.get(name)
         new = scope is None
         if scope is None:
-            scope = Scope(len(self.corrections))
-            self._set(self.groups, name, scope)
+            scope = Scope(self.leg_count)
+            self.journal.keep_item(self.groups, name)
+            self.groups[name] = scope
         answering = self.answering(name) if self.apart and self.counted else None
         before = None if answering is None else late_bound(answering, self.terms, scope)
         scope.enter(self.journal, entry.legs, self.counts_room)
@@ -304,8 +252,9 @@ class Book(Record):
     def _take(self, entry: Open, stake: Any, by: Any, price: Any) -> int:
         journal, lines, legs, stakes = self.journal, self.lines, entry.legs, entry.stakes
         levels = () if by is None else read_levels(by)
-        amounts = self.read_stake(entry, stake)
-        name, own, surcharges = levels[-1] if levels else None, -math.inf, ()
+        amounts = self.reader.read(entry, stake)
+        name, own = levels[-1] if levels else None, -math.inf
+        surcharges: tuple[float, ...] = ()
         if lines is None:
             levels = ()
         elif levels:
@@ -342,7 +291,9 @@ class Book(Record):
             self._check_left(self.everyone, self.capital, entry, before, amounts)
         if self.capital_each is not None:
             for name in entry.groups:
-                self._check_left(self.groups[name], self.capital_each, entry, before, amounts, f" of {name!r}")
+                self._check_left(
+                    self.groups[name], self.capital_each, entry, before, amounts, f" of {name!r}"
+                )
 
     @staticmethod
     def _check_left(
@@ -391,7 +342,7 @@ class Book(Record):
         bounds = [one.line_bound(self.terms) for one in self.answering(group)]
         more = self.max_exposure or 0.0
         # A leg may lose more by what a thaw has conceded; with several, it is not known on which.
-        if self.thaw is not None and len(self.corrections) == 1:
+        if self.thaw is not None and self.leg_count == 1:
             more += self.thawing.conceded
         return [] if None in bounds else [bound + more for bound in bounds if bound is not None]
 
@@ -402,7 +353,7 @@ class Book(Record):
         y, journal = self.read_outcome(outcome), self.journal
         legs, stakes, groups = entry.legs, entry.stakes, entry.groups
         happened = (y,) if len(legs) == 1 else [float(y == k) for k in range(len(legs))]
-        payments, losses = _pay(legs, stakes, happened)
+        payments, losses = pay(legs, stakes, happened)
         for k, leg in enumerate(legs):
             self._learn(k, leg, happened[k], losses[k], entry)
         if len(legs) == 1:
@@ -438,28 +389,16 @@ class Book(Record):
             booked = self.books_surcharges
             expected, target = rules.with_surcharge(expected, target, surcharge, leg.gross, booked)
         if loss != expected:
-            _check_conserved(loss, expected, entry.legs)
+            check_conserved(loss, expected, entry.legs)
         if not weight:
             return
         if surcharge:
             loss = rules.learned_loss(loss, surcharge, self.terms.sound)
-        correction = self.corrections[k]
-        if not self.grouped:
-            key, memories = self.keys[k], self.memories
-            memory = memories[key]
-            self.journal.append((memories, (key, memory)))
-            memories[key] = correction.learned(memory, leg.proposal, target, weight, loss, rest)
-        else:
-            keys, memory = self._recall(k, entry.groups)
-            key = keys[0]
-            after = correction.learned(memory, leg.proposal, target, weight, loss, rest)
-            self._remember(keys, correction, after)
-        if leg.inner is not None:
-            inner: Any = correction.over
-            before, own = self._recall_inner(key, inner), target + leg.origin - leg.c_hat
-            self._set(self.inner_memories, key, inner.learned(before, leg.inner, own, weight, loss, rest))
+        self.memories.learn(k, leg, entry.groups, target, weight, loss, rest)
 
-    def _settle_groups(self, entry: Open, y: Any, lost: tuple[float, float], turnover: float, c: float) -> None:
+    def _settle_groups(
+        self, entry: Open, y: Any, lost: tuple[float, float], turnover: float, c: float
+    ) -> None:
         """Add a settled forecast to the totals of its groups; a feature counts with its value."""
         values = values_of(entry.groups)
         for name in entry.groups:
@@ -511,36 +450,15 @@ class Book(Record):
         self.journal.keep(state)
         if thaw.share:
             state.profit = max(state.profit, -totals.loss)
-        if not unstaked:
-            return
-        left = thaw.allowed(totals.rounds, state.profit) - state.conceded
-        if thaw.per_day is not None:
-            left = min(left, thaw.per_day - (state.conceded - state.before))
-        for k, correction in enumerate(self.corrections):
-            keys, memory = self._recall(k, groups)
-            proposal, moved = correction.proposed(memory)
-            if correction.over is not None:
-                self._thaw_inner(keys[0], correction.over, thaw)
-            if proposal.lam <= max(thaw.above, correction.spread) or left <= 0.0:
-                continue
-            weight, cost = rules.concede(proposal.lam, left, self.cap)
-            self._remember(keys, correction, correction.learned(moved, proposal, 0.0, weight, -cost, 0.0))
-            state.conceded, left = state.conceded + cost, left - cost
-
-    def _thaw_inner(self, key: Key, inner: BookCorrection, thaw: Thaw) -> None:
-        """Lower the λ of the correction that a reserve is over; the reserve's bound does not depend on it."""
-        proposal, moved = inner.proposed(self._recall_inner(key, inner))
-        if proposal.lam > thaw.above:
-            cost = self.cap * proposal.lam
-            self._set(self.inner_memories, key, inner.learned(moved, proposal, 0.0, 1.0, -cost, 0.0))
+        if unstaked:
+            left = thaw.allowed(totals.rounds, state.profit) - state.conceded
+            if thaw.per_day is not None:
+                left = min(left, thaw.per_day - (state.conceded - state.before))
+            state.conceded += self.memories.lower(groups, thaw, left)
 
     def frozen(self) -> bool:
         """Whether a forecast without stakes would change anything, because of a thaw."""
-        if self.thaw is None:
-            return False
-        memories = [self.memories[k, None] for k in range(len(self.corrections))]
-        both = zip(self.corrections, memories, strict=True)
-        return max(one.proposed(memory)[0].lam for one, memory in both) > self.thaw.above
+        return self.thaw is not None and self.memories.highest() > self.thaw.above
 
     def begin_day(self, day: Any) -> None:
         """Count what a thaw concedes from here as this day's, unless it is this day already."""
@@ -578,48 +496,9 @@ class Book(Record):
         least = self.least_capital()
         if capital < least:
             raise CapitalNeeded(f"capital must be at least {least:g}; got {capital:g}", least)
-        more = float(capital) - (self.capital or 0.0)
+        self.memories.change_capital(float(capital) - (self.capital or 0.0), self.terms)
         self.journal.keep(self)
-        changed = []
-        for k, correction in enumerate(self.corrections):
-            if correction.capital is None:
-                changed.append(correction)
-                continue
-            made = correction.with_capital(correction.capital + more, self.terms)
-            changed.append(made)
-            for key in [key for key in self.memories if key[0] == k]:
-                self._set(self.memories, key, made.carried(self.memories[key]))
-        self.capital, self.corrections = float(capital), changed
-
-    # --- memories of corrections --------------------------------------------------------------------------
-    # These are never changed in place: a correction returns a new memory.
-
-    def _recall(self, k: int, groups: tuple[Name, ...]) -> tuple[Sequence[Key], Any]:
-        """What a correction has learned for a forecast of these groups, and the keys that it is kept under."""
-        if not self.grouped:
-            key = self.keys[k]
-            return (key,), self.memories[key]
-        correction = self.corrections[k]
-        keys = [(k, part) for part in correction.parts(groups)]
-        parts = [self.memories.get(key) for key in keys]
-        known = [correction.blank() if part is None else part for part in parts]
-        return keys, correction.gather_for(known, groups)
-
-    def _remember(self, keys: Sequence[Key], correction: BookCorrection, memory: Any) -> None:
-        """Keep what a correction has learned."""
-        if not self.grouped:
-            self._set(self.memories, keys[0], memory)
-            return
-        for key, part in zip(keys, correction.scatter(memory), strict=True):
-            self._set(self.memories, key, part)
-
-    def _recall_inner(self, key: Key, inner: BookCorrection) -> Any:
-        memory = self.inner_memories.get(key)
-        return inner.blank() if memory is None else memory
-
-    def _set(self, items: dict[Any, Any], key: Any, value: Any) -> None:
-        self.journal.append((items, (key, items.get(key))))
-        items[key] = value
+        self.capital = float(capital)
 
     # --- reading ------------------------------------------------------------------------------------------
 
@@ -634,7 +513,7 @@ class Book(Record):
             if type(entry) is not Open:
                 entry = entry.entry(given)
             if given is forecast or entry.forecast is forecast or entry.forecast == forecast:
-                return entry  # type: ignore[no-any-return]  # it is an Open by now
+                return entry
         return self._missing(forecast, given, entry)
 
     def find_to_change(self, forecast: Any) -> Open:
@@ -650,7 +529,8 @@ class Book(Record):
                 return entry
         entry = self.find(forecast)
         if self.opens[entry.id] is not entry:
-            self._set(self.opens, entry.id, entry)
+            self.journal.keep_item(self.opens, entry.id)
+            self.opens[entry.id] = entry
         return entry
 
     def _missing(self, forecast: Any, given: Any, entry: Open | None) -> Open:
@@ -707,147 +587,14 @@ class Book(Record):
             return [(None, self.everyone)]
         return [(None, self.everyone), *[(name, self.groups[name]) for name in groups]]
 
-    def certificate(self, group: Name | None = None) -> Certificate:
-        """What can be lost at worst, of everything or by a group."""
-        first = self.corrections[0]
-        if self.apart and group is None:
-            made = certify_groups(first, self.terms, self.bounds, len(self.corrections), self.max_exposure)
-        else:
-            scope = self.groups.get(group) if self.apart and group is not None else self.everyone
-            if scope is None:  # a group that has not begun
-                scope = Scope(len(self.corrections))
-            answering = self.answering(group if self.apart else None)
-            made = certify(answering, self.terms, scope, self.max_exposure)
-        if self.thaw is not None:
-            rounds = self.everyone.totals.rounds
-            made = thawed(made, self.thaw, rounds, self.corrections, self.terms)
-        if self.capital_each is not None:
-            count = 1 if group is not None else self.bounds.groups
-            made = guarded(made, count * self.capital_each)
-        if self.capital is not None and group is None:
-            growing = self.apart and first.all_groups is None  # with every group that begins
-            made = guarded(made, self.capital, growing=growing)
-        return made if made.max_stake is None else replace(made, max_stake=self.max_stake)
-
     # --- arguments ----------------------------------------------------------------------------------------
 
     def read_groups(self, groups: Any) -> tuple[Name, ...]:
         """The groups of a forecast, valid."""
-        if groups is None and not self.grouped:
-            return ()
-        if isinstance(groups, Mapping):
-            return self._read_features(groups)
-        read = read_names("groups", groups) if self.grouped else groups
-        return self.corrections[0].check_groups(read)
-
-    def _read_features(self, groups: Mapping[Any, Any]) -> Features:
-        """The features of a forecast, valid. A group with a value below 0 would need the lower side as well."""
-        first = self.corrections[0]
-        if not first.takes_features:
-            raise TypeError(f"groups must be names: only Balance takes values; got {groups!r}")
-        made = read_features(groups)
-        raised = self.capital is not None or self.lines is not None
-        if (raised or not (self.one_sided or self.publishes_as_is)) and min(made.values, default=0.0) < 0:
-            raise ValueError(
-                "values of groups must not be negative in sound mode, or with a capital or lines: only what "
-                f"is lost is bounded there, not what is won; got {groups!r}"
-            )
-        first.check_groups(made)
-        return made
+        return read_groups(self.corrections[0], groups, nonnegative=self.only_upper_side)
 
     def read_outcome(self, outcome: Any) -> Any:
         """An outcome as a number: 0 or 1, the index of a class, or if graded a number in [0, 1]."""
         if type(outcome) is int and 0 <= outcome < max(2, self.count):
             return outcome
         return arguments.outcome(outcome, self.classes, graded=self.graded)
-
-    def read_stake(self, entry: Open | None, stake: Any) -> tuple[float, ...]:
-        """A stake as one number per class, if the cap leaves room for it; None stands for a fresh forecast.
-
-        Close to the cap the stakes are added up without rounding: otherwise any number of stakes would fit
-        that are too small to change the sum.
-        """
-        bets = 0 if entry is None else len(entry.stakes)
-        room = self.max_stake if not bets else self.room_left if bets < FEW else -1.0
-        if type(stake) is float and self.classes is None and not (self.one_sided and stake < 0.0):
-            if (0.0 if entry is None else entry.legs[0].gross) + abs(stake) <= room:
-                return (stake,)
-        amounts = self._read_amounts(stake)
-        grosses: Sequence[float] = (0.0,) * self.count
-        if entry is not None:
-            grosses = [gross for leg in entry.legs for gross in leg.gross_stakes()]
-        for k, b in enumerate(amounts):
-            if self.one_sided and b < 0:
-                raise StakeRefused(f"stakes must not be negative on a one-sided forecast; got {b}", 0.0)
-            if grosses[k] + abs(b) > room and self._is_full(entry, k, b):
-                left = max(0.0, self.max_stake - grosses[k])
-                where = f" on class {k}" if self.classes else ""
-                message = f"stake {b}{where} is over the cap of {self.max_stake} per forecast: {left} is left"
-                raise StakeRefused(message, left)
-        return amounts
-
-    def _read_amounts(self, stake: Any) -> tuple[float, ...]:
-        """A stake as one number per class; a ValueError if its shape is another.
-
-        At one price the part that is the same on all classes is left out: the cap is on the rest.
-        """
-        row = None if self.classes is None else arguments.plain_row(stake, self.count)
-        if row is None or not abs(sum(row)) < math.inf:
-            array = arguments.numbers("stake", stake)
-            shape = () if self.classes is None else (self.classes,)
-            if array.shape != shape:
-                raise ValueError(f"stake must have shape {shape}; got {array.shape}")
-            row = np.atleast_1d(array).tolist()
-        return rules.without_common(row) if self.one_price else tuple(row)
-
-    def _is_full(self, entry: Open | None, k: int, b: float) -> bool:
-        """Whether the stakes on a class and one more, added up without rounding, are over the cap.
-
-        The cap is passed by less than a few roundings of it: ten stakes of 0.1 fit a cap of 1.
-        """
-        sizes = []
-        for stake in () if entry is None else entry.stakes:
-            amounts = stake.amounts[0] if self.one_price else stake.amounts
-            sizes.append(abs(amounts[k]))
-        return math.fsum((*sizes, abs(b), -self.max_stake)) > 2.0**-50 * self.max_stake
-
-
-def _pay(
-    legs: Sequence[Any], stakes: Sequence[Stake], happened: Sequence[Any]
-) -> tuple[Payments, list[tuple[float, float]]]:
-    """What every stake receives; and what each leg has lost, with what rounding has cut off from that."""
-    payments = Payments()
-    by_leg: list[list[float]] = []
-    named: dict[Id, float] = {}
-    for amounts, name, _, surcharges in stakes:
-        paid, each = 0.0, []  # 0.0: never -0.0
-        for k, leg in enumerate(legs):
-            part = leg.pay(amounts[k], happened[k])
-            if surcharges:
-                part -= surcharges[k]
-            each.append(part)
-            paid += part  # not sum(): later Pythons add up differently
-        payments.append(paid)
-        by_leg.append(each)
-        if name is not None:
-            named[name] = named.get(name, 0.0) + paid
-    if named:
-        payments.by = named
-    if len(legs) == 1:
-        return payments, [exact_sum(payments)]
-    # Together the legs lose what was paid, to the last digit: a payment on several classes is rounded, and
-    # the difference is counted on the first of them that has a stake.
-    first = next((k for k, leg in enumerate(legs) if leg.gross), 0)
-    others = [-part for each in by_leg for k, part in enumerate(each) if k != first]
-    losses = [exact_sum([each[k] for each in by_leg]) for k in range(len(legs))]
-    losses[first] = exact_sum([*payments, *others])
-    return payments, losses
-
-
-def _check_conserved(loss: float, expected: float, legs: Sequence[Any]) -> None:
-    """Raise unless the payments add up to the loss, except for rounding."""
-    scale = 0.0
-    for leg in legs:
-        scale += leg.gross * (1.0 + abs(leg.c))
-    if not abs(loss - expected) <= 1e-9 * scale + 1e-300:
-        raise ConservationError(f"payments add up to {loss!r}, the loss is {expected!r}")

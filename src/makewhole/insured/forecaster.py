@@ -19,7 +19,7 @@ from makewhole.corrections.names import Name, read_name
 from makewhole.decisions import Forecast
 from makewhole.forecasters import adapt, ask
 from makewhole.insured import saved
-from makewhole.insured.book import Book, Closing, Payments
+from makewhole.insured.book import Book
 from makewhole.insured.lines import Customer, Lines, read_levels
 from makewhole.insured.many import (
     Batch,
@@ -32,11 +32,12 @@ from makewhole.insured.many import (
     open_many,
     read_outcomes,
 )
+from makewhole.insured.payments import Closing, Payments
 from makewhole.insured.records import Id, Open, SharedLeg, published
 from makewhole.insured.refusals import Refusal, TeachingError
 from makewhole.insured.settings import Default, Mode, plain_settings, read_settings, settings_from
 from makewhole.insured.statement import GroupStatements, Statement
-from makewhole.insured.stating import state_book, state_groups
+from makewhole.insured.stating import certificate_of, state_book, state_groups
 from makewhole.insured.thaw import Thaw
 
 # An id as callers give it: text, or a whole number of any kind.
@@ -51,8 +52,8 @@ _SETTINGS = ("mode", "max_stake", "c_range", "one_sided", *_LIMITS)
 
 def _busy() -> RuntimeError:
     return RuntimeError(
-        "another call of this InsuredForecaster is running (this one came from a signal handler, a callback or "
-        "another thread): make one call at a time"
+        "another call of this InsuredForecaster is running (this one came from a signal handler, a callback "
+        "or another thread): make one call at a time"
     )
 
 
@@ -160,19 +161,11 @@ class InsuredForecaster:
         lines: Lines | Default | None = "default",
         thaw: Thaw | Default | None = "default",
     ) -> None:
-        chosen = read_settings(
-            correction,
-            mode=mode,
-            max_stake=max_stake,
-            c_range=c_range,
-            one_sided=one_sided,
-            max_exposure=max_exposure,
-            capital=capital,
-            classes=classes,
-            graded=graded,
-            lines=lines,
-            thaw=thaw,
-        )
+        given: Any = {"mode": mode, "max_stake": max_stake, "c_range": c_range, "one_sided": one_sided}
+        given |= {"max_exposure": max_exposure, "capital": capital, "classes": classes, "graded": graded}
+        given |= {"lines": lines, "thaw": thaw}
+        chosen = read_settings(correction, **given)
+        self._given = given | {"correction": copy.deepcopy(correction)}  # for the same with another capital
         self.max_stake, self.c_range, _, self.one_sided, _ = chosen.terms
         self.mode, self.classes, self.max_exposure = chosen.mode, chosen.classes, chosen.max_exposure
         self.graded, self.lines, self.thaw = chosen.graded, chosen.lines, chosen.thaw
@@ -413,18 +406,13 @@ class InsuredForecaster:
     @property
     def corrections(self) -> list[Any]:
         """The corrections as they stand, copied: one, or in sound mode and one-sided one for each class."""
-        book, made = self.book, []
-        with self._turn(), book.journal:
-            for k, correction in enumerate(book.corrections):
-                memories = {part: memory for (at, part), memory in book.memories.items() if at == k}
-                inner = {part: memory for (at, part), memory in book.inner_memories.items() if at == k}
-                made.append(correction.rebuilt(copy.deepcopy(memories), copy.deepcopy(inner)))
-        return made
+        with self._turn(), self.book.journal:
+            return self.book.memories.as_objects()
 
     def certificate(self, group: Name | None = None) -> Certificate:
         """Return what can be lost at worst, of everything or by a group."""
         with self._turn(), self.book.journal:
-            return self.book.certificate(group)
+            return certificate_of(self.book, group)
 
     def statement(self) -> Statement:
         """Rounds, turnover, losses, open exposure and what can be lost at worst; `groups`: of each group."""
@@ -449,7 +437,7 @@ class InsuredForecaster:
     def check_stake(self, stake: Any) -> None:
         """Raise what staking this on a fresh forecast would raise, exposure aside."""
         with self._turn(), self.book.journal:
-            self.book.read_stake(None, stake)
+            self.book.reader.read(None, stake)
 
     # --- as plain data ------------------------------------------------------------------------------------
 
@@ -464,8 +452,8 @@ class InsuredForecaster:
     ) -> Self:
         """Continue where `to_state()` was taken, with the base its owner has kept.
 
-        `correction` is the class of the correction, if it is your own. Raises a ValueError for a state that no
-        forecaster can have left.
+        `correction` is the class of the correction, if it is your own. Raises a ValueError for a state that
+        no forecaster can have left.
         """
         try:
             return cls._restored(state, base, correction)
@@ -529,7 +517,7 @@ def _said_and_staked(entry: Open, cap: float) -> tuple[Any, Any, Any]:
     if several:
         columns = [[getattr(leg, name) for leg in entry.legs] for name in ("mu_hat", "net", "gross")]
     elif isinstance(first, SharedLeg):
-        columns = [first.mus, first.nets, first.grosses]
+        columns = [list(numbers) for numbers in (first.mus, first.nets, first.grosses)]
     else:
         return first.mu_hat, first.net / cap, first.gross / cap
     mu_hat, net, gross = (np.array(column) for column in columns)

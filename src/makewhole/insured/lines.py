@@ -39,8 +39,8 @@ class Lines:
     of
         Lines for particular names, such as an agency.
     scale
-        Her price is ½·exp(−left/scale), where `left` is what her line leaves. At least `max_stake`. By default
-        a twenty-fifth of the line, or `max_stake` if that is more.
+        Her price is ½·exp(−left/scale), where `left` is what her line leaves. At least `max_stake`. By
+        default a twenty-fifth of the line, or `max_stake` if that is more.
     keep_gains
         True: her losses lengthen her line, and in total she wins at most her line. False: her line is never
         longer than at the start, and over every stretch of time she wins at most her line.
@@ -217,9 +217,7 @@ class LineBook:
         self.journal.append((account, (account.total, account.low, account.at_risk, account.open)))
         return account
 
-    def _hold(
-        self, name: Name, stake: Stake, now: float, then: float, new: int, checked: bool
-    ) -> None:
+    def _hold(self, name: Name, stake: Stake, now: float, then: float, new: int, checked: bool) -> None:
         """Count a position that can take `then` instead of `now`, and is `new` or not.
 
         Refuse the stake if her line leaves less.

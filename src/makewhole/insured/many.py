@@ -102,12 +102,12 @@ def one_each(name: str, given: Any, count: int) -> list[Any]:
 
 def is_plain(book: Book) -> bool:
     """Whether all forecasts of a batch have the same λ and no limit: binary, no groups, no capital."""
-    several = book.classes is not None or book.grouped or book.composed
+    several = book.classes is not None or book.grouped or book.memories.composed
     return not (several or book.capped or book.capital is not None or book.lines is not None)
 
 
 def ask_rows(base: BaseForecaster | None, book: Book, xs: Any, mu: Any, c_hat: Any) -> tuple[Rows, Any]:
-    """The rows, and what the base says of each: two arrays if the book is plain, otherwise one `Said` each."""
+    """The rows, and what the base says of each: two arrays if the book is plain, else one `Said` each."""
     classes, c_range = book.classes, book.terms.c_range
     if base is None:
         if mu is None:
@@ -136,7 +136,7 @@ def open_many(
     """Publish forecasts for many rows; `said` is what `ask_rows` returned."""
     chosen = _new_ids(book, len(xs), ids)
     if isinstance(said, tuple):
-        memory = book.memories[0, None]
+        memory = book.memories.own[0, None]
         proposal, after = book.corrections[0].proposed(memory)
         if after is memory and chosen:  # so every forecast is made with the same λ
             return _open_together(book, xs, said, chosen, proposal)
@@ -187,8 +187,8 @@ def _open_together(
     lam, how, one_sided, cap = proposal.lam, book.publishing, book.one_sided, book.max_stake
     mu_hats, widths = map(_listed, said)
     both = zip(mu_hats, widths, strict=True)
-    columns = [list(column) for column in zip(*[rules.publish(m, w, lam, how, 0.0) for m, w in both])]
-    mus, cs, origins = columns
+    published = [rules.publish(mu_hat, width, lam, how, 0.0) for mu_hat, width in both]
+    mus, cs, origins = [list(column) for column in zip(*published, strict=True)]
     journal.keep(book)
     journal.keep(scope)
     rooms = None

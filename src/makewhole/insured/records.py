@@ -192,7 +192,8 @@ def worst_loss(legs: Sequence[Any]) -> float:
     for leg in legs:
         if_none += -leg.net * leg.mu - leg.gross * leg.c
         surcharges += leg.surcharge
-    return max(0.0, if_none - surcharges + max([leg.net for leg in legs]))
+    largest: float = max([leg.net for leg in legs])
+    return max(0.0, if_none - surcharges + largest)
 
 
 class Position(Record):
@@ -208,8 +209,9 @@ class Position(Record):
 class Open(Record):
     """A forecast that awaits its outcome.
 
-    `number` says when it was made, as a serial number. `at_risk` is what it can lose as staked, hedges between
-    classes included, and `exposed` what it can lose on each leg by itself; None unless exposure is capped.
+    `number` says when it was made, as a serial number. `at_risk` is what it can lose as staked, hedges
+    between classes included, and `exposed` what it can lose on each leg by itself; None unless exposure is
+    capped.
     `positions` are those of named customers; the only stake on a forecast is the position of all its levels,
     so there are none before the second stake.
     """
@@ -327,9 +329,10 @@ class Scope(Record):
         self.open = count = self.open + 1
         if counts_room:
             if len(legs) == 1:
-                self.potential = potential = (self.potential[0] + legs[0].room,)
+                potential: tuple[float, ...] = (self.potential[0] + legs[0].room,)
             else:
-                self.potential = potential = add(self.potential, [leg.room for leg in legs])
+                potential = add(self.potential, [leg.room for leg in legs])
+            self.potential = potential
             if count > 1:
                 self.late_potential = tuple(map(max, self.late_potential, potential))
                 if count > self.late_open:

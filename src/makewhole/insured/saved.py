@@ -18,7 +18,6 @@ from makewhole.insured.certificates import GroupBounds, base_bound, late_bound
 from makewhole.insured.lines import MOST_LEVELS, LineBook
 from makewhole.insured.records import (
     AnyLeg,
-    Id,
     Leg,
     Open,
     Scope,
@@ -60,11 +59,11 @@ def plain_book(book: Book, *, keep_x: bool) -> dict[str, Any]:
         "groups": [[name, _plain_scope(scope)] for name, scope in book.groups.items()],
         "memories": [
             [k, part, book.corrections[k].part_state(part, memory)]
-            for (k, part), memory in book.memories.items()
+            for (k, part), memory in book.memories.own.items()
         ],
         "inner_memories": [
             [k, part, _inner(book, k).part_state(None, memory)]
-            for (k, part), memory in book.inner_memories.items()
+            for (k, part), memory in book.memories.inner.items()
         ],
         "open": [_plain_open(entry, keep_x) for entry in book.entries()],
         "accounts": [
@@ -97,7 +96,8 @@ def _plain_open(entry: Open, keep_x: bool) -> dict[str, Any]:
     for leg in entry.legs:
         if type(leg.proposal) is not Proposal:
             raise TypeError(
-                f"proposals must be makewhole.corrections.Proposal to be saved while open; got {leg.proposal!r}"
+                "proposals must be makewhole.corrections.Proposal to be saved while open; "
+                f"got {leg.proposal!r}"
             )
     return {
         "id": entry.id,
@@ -154,11 +154,12 @@ def read_book(plain: Mapping[str, Any], book: Book) -> None:
     book.serial = arguments.whole("serial", plain["serial"], least=0)
     book.next_id = arguments.whole("next_id", plain["next_id"], least=0)
     for k, part, value in plain["memories"]:
-        _read_memory(book, book.memories, k, part, value)
+        _read_memory(book, book.memories.own, k, part, value)
     for k, part, value in plain["inner_memories"]:
-        _read_memory(book, book.inner_memories, k, part, value)
-    for name, _ in plain["accounts"] if book.lines is not None else ():
-        book.lines.account(read_name("line", name))  # in the order in which they were made
+        _read_memory(book, book.memories.inner, k, part, value)
+    if book.lines is not None:
+        for name, _ in plain["accounts"]:
+            book.lines.account(read_name("line", name))  # in the order in which they were made
     for saved in plain["open"]:
         entry = _read_open(saved, book)
         if entry.id in book.opens:
@@ -175,7 +176,9 @@ def read_book(plain: Mapping[str, Any], book: Book) -> None:
         book.corrections[0].check_groups((group,))
         inside = [entry for entry in entries if group in entry.groups]
         book.groups[group] = _read_scope(saved, inside, book)
-    if len(book.groups) < len(plain["groups"]) or not {g for e in entries for g in e.groups} <= set(book.groups):
+    if len(book.groups) < len(plain["groups"]) or not {g for e in entries for g in e.groups} <= set(
+        book.groups
+    ):
         raise ValueError("groups must be those of the forecasts, each once")
     if book.apart:
         book.bounds = _read_bounds(plain["bounds"], book)
@@ -194,7 +197,7 @@ def _read_memory(book: Book, memories: dict[Any, Any], k: Any, part: Any, value:
         correction.check_groups((group,))
     elif correction.apart:
         raise ValueError(f"every memory must belong to a group; got {[k, part]!r}")
-    if memories is book.memories:
+    if memories is book.memories.own:
         memories[k, group] = correction.read_part(group, value)
     else:
         memories[k, group] = _inner(book, k).read_part(None, value)

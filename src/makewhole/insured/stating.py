@@ -1,12 +1,39 @@
-"""Make statements of a book."""
+"""What a book certifies, and its statement."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from makewhole.corrections import Certificate
 from makewhole.corrections.names import Name
 from makewhole.insured.book import Book
+from makewhole.insured.certificates import certify, certify_groups, guarded, thawed
+from makewhole.insured.records import Scope
 from makewhole.insured.statement import Statement
+
+
+def certificate_of(book: Book, group: Name | None = None) -> Certificate:
+    """What can be lost at worst, of everything or by a group."""
+    first = book.corrections[0]
+    if book.apart and group is None:
+        made = certify_groups(first, book.terms, book.bounds, len(book.corrections), book.max_exposure)
+    else:
+        scope = book.groups.get(group) if book.apart and group is not None else book.everyone
+        if scope is None:  # a group that has not begun
+            scope = Scope(len(book.corrections))
+        answering = book.answering(group if book.apart else None)
+        made = certify(answering, book.terms, scope, book.max_exposure)
+    if book.thaw is not None:
+        rounds = book.everyone.totals.rounds
+        made = thawed(made, book.thaw, rounds, book.corrections, book.terms)
+    if book.capital_each is not None:
+        count = 1 if group is not None else book.bounds.groups
+        made = guarded(made, count * book.capital_each)
+    if book.capital is not None and group is None:
+        growing = book.apart and first.all_groups is None  # with every group that begins
+        made = guarded(made, book.capital, growing=growing)
+    return made if made.max_stake is None else replace(made, max_stake=book.max_stake)
 
 
 def state_groups(book: Book) -> dict[Name, Statement]:
@@ -33,7 +60,7 @@ def state_book(book: Book, group: Name | None, groups: Mapping[Name, Statement])
         turnover=totals.turnover,
         total_loss=totals.loss,
         open_exposure=scope.at_risk,
-        certificate=book.certificate(group),
+        certificate=certificate_of(book, group),
         mean_loss_interval=totals.mean_loss_interval(book.loss_range),
         p_value=totals.p_value,
         negative_c=totals.negative,

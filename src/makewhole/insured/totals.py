@@ -166,5 +166,5 @@ def read_totals(saved: dict[str, Any], most_staked: float, loss_range: float) ->
         money = tuple(arguments.within("money", one, 0.0, 1e300) for one in made.money)
         if len(money) != len(START) or money[0] < 1.0:
             raise ValueError(f"money must be {len(START)} numbers, the first at least 1; got {money!r}")
-        made.money = money
+        made.money = (money[0], money[1], money[2])
     return made

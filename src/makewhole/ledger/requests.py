@@ -35,8 +35,8 @@ from makewhole.ledger.refusals import (
 # The version of what the functions here do. A book that was created with another version is not read.
 VERSION = 2
 
-# The most characters and bytes of a text (PostgreSQL's indices keep two texts of that size), and the most bytes
-# of all the names in `by`.
+# The most characters and bytes of a text (PostgreSQL's indices keep two texts of that size), and the most
+# bytes of all the names in `by`.
 _LONGEST, _BYTES, _LEVELS = 500, 1_000, 1_500
 LATEST = 2**62  # a time beyond is a mistake, and no database keeps it
 _DAY = 24 * 60 * 60 * 1_000_000  # microseconds

@@ -18,7 +18,7 @@ from makewhole.ledger.requests import ENDS, KINDS, Body, State, read_text
 
 # The most requests that are stored together: the last of them must not wait too long.
 _LARGEST_GROUP = 1_000
-# A snapshot is taken after this many events, or more if it is large, so that it costs no more than the events.
+# A snapshot is taken after this many events, or more if it is large: it must cost no more than the events.
 _SNAPSHOT_EVERY = 5_000
 _BYTES_PER_EVENT = 200
 

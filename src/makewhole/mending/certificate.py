@@ -20,7 +20,7 @@ EVERYONE = ""
 
 
 @dataclass(frozen=True)
-class Evidence:
+class CertifyingRows:
     """The rows that certify: their outcomes, labels, weights (or None) and clusters (or None)."""
 
     outcome: Any
@@ -39,7 +39,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Certificate:
+class LevelsCertificate:
     """The c of every cell: of every label of every grouping, at every level of the forecast.
 
     `report` is the audit with one cell per level and label. `c` has, by grouping and label, the c of each
@@ -79,8 +79,8 @@ class Certificate:
 
 
 def certify(
-    evidence: Evidence, levels: Any, values: Floats, known: Mapping[str, Any], confidence: float
-) -> Certificate:
+    evidence: CertifyingRows, levels: Any, values: Floats, known: Mapping[str, Any], confidence: float
+) -> LevelsCertificate:
     """Bound, for all cells at once, how far the truth may be from what is said.
 
     `levels` are the rows' levels and `values` what is said at each. `known` are the labels of each grouping
@@ -104,10 +104,12 @@ def certify(
             here = [found.get(f"{level}: {label}") for level in range(len(values))]
             bound = [math.inf if one is None else one.certified_c for one in here]
             c[name][str(label)] = np.minimum(bound, most)
-    return Certificate(report, c, most)
+    return LevelsCertificate(report, c, most)
 
 
-def warn_of_little(evidence: Evidence, levels: Any, certificate: Certificate, confidence: float) -> None:
+def warn_of_little(
+    evidence: CertifyingRows, levels: Any, certificate: LevelsCertificate, confidence: float
+) -> None:
     """Warn if the c of more than a few rows, a share 1 − confidence, says nothing.
 
     By Hoeffding's inequality n rows bound a frequency to within ½ if n >= 2·ln(cells / risk).

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from makewhole.arguments import Floats
-from makewhole.mending.maps import METHODS, Known, Map, Settings
+from makewhole.mending.maps import METHODS, Known, Map, MapSettings
 from makewhole.mending.splitting import Fold
 
 UNCHANGED = "unchanged"
@@ -49,7 +49,7 @@ class Mender:
         return added
 
 
-class Lesson(NamedTuple):
+class MapLesson(NamedTuple):
     """What a map is learned from: forecasts that were held out, their outcomes and what else is known.
 
     `weight` has the mean 1. Rows of a `cluster` may depend on each other; None if no rows do.
@@ -62,16 +62,16 @@ class Lesson(NamedTuple):
     weight: Floats
     cluster: Any
 
-    def take(self, rows: Any) -> Lesson:
+    def take(self, rows: Any) -> MapLesson:
         """Return some of the rows."""
         labels = {name: values[rows] for name, values in self.labels.items()}
         features = None if self.features is None else self.features[rows]
         cluster = None if self.cluster is None else self.cluster[rows]
         weight = self.weight[rows] / max(float(self.weight[rows].mean()), 1e-300)
-        return Lesson(self.raw[rows], self.outcome[rows], labels, features, weight, cluster)
+        return MapLesson(self.raw[rows], self.outcome[rows], labels, features, weight, cluster)
 
 
-def learn(lesson: Lesson, method: str, settings: Settings, least: float) -> Mender:
+def learn(lesson: MapLesson, method: str, settings: MapSettings, least: float) -> Mender:
     """Learn a map for each class."""
     binary = lesson.raw.shape[1] == 1
     maps = [
@@ -103,7 +103,7 @@ class Choice(NamedTuple):
         return max(1 / rows, _TRIFLE, self.gain - _ERRORS * self.error)
 
 
-def choose(lesson: Lesson, folds: list[Fold], method: str, settings: Settings, least: float) -> Choice:
+def choose(lesson: MapLesson, folds: list[Fold], method: str, settings: MapSettings, least: float) -> Choice:
     """Say whether the map is better than the forecasts as they are, on rows it has not seen.
 
     In every fold the map is learned from the rows outside and compared inside, until the answer is clear.

@@ -24,11 +24,11 @@ from sklearn.utils.validation import (
 
 from makewhole import arguments, frames
 from makewhole.arguments import Floats
-from makewhole.mending.certificate import Evidence, certify, warn_of_little
-from makewhole.mending.choosing import UNCHANGED, Choice, Lesson, Mender, choose, learn
+from makewhole.mending.certificate import CertifyingRows, certify, warn_of_little
+from makewhole.mending.choosing import UNCHANGED, Choice, MapLesson, Mender, choose, learn
 from makewhole.mending.labels import Labeller, take
 from makewhole.mending.levels import Levels, Sizes
-from makewhole.mending.maps import METHODS, Settings
+from makewhole.mending.maps import METHODS, MapSettings
 from makewhole.mending.splitting import Fold, Split, plan_certificate, split_rows
 
 _BINS = 15  # how many bins and levels there are if bins="auto"
@@ -275,8 +275,10 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         self._levels = Levels.learn(mended[rows], ones[rows], most, sizes, choice.spare(len(y)), finest)
         self.levels_ = self._levels.values
 
-        def look(rows: Any) -> tuple[Evidence, _Seen]:
-            made = Evidence(outcome[rows], take(labels, rows), _some(weight, rows), _some(cluster, rows))
+        def look(rows: Any) -> tuple[CertifyingRows, _Seen]:
+            made = CertifyingRows(
+                outcome[rows], take(labels, rows), _some(weight, rows), _some(cluster, rows)
+            )
             return made, self._look(_safe_indexing(X, rows), made.labels)
 
         known = {name: np.unique(values) for name, values in labels.items()}
@@ -378,8 +380,8 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         inside = [Fold(*(place[part][place[part] >= 0] for part in fold)) for fold in split.folds]
         features = _numbers(X) if self.method == "boosting" else None
         ones = np.ones(len(y)) if weight is None else weight
-        lesson = Lesson(raw, outcome, labels, features, ones, cluster).take(known)
-        settings = Settings(self._bins(), self.confidence, self.max_patches)
+        lesson = MapLesson(raw, outcome, labels, features, ones, cluster).take(known)
+        settings = MapSettings(self._bins(), self.confidence, self.max_patches)
         choice = choose(lesson, inside, self.method, settings, self.least_)
         self.kept_, self.gain_, self.gain_error_ = choice
         mender = Mender((), self.least_)
@@ -414,7 +416,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         levels = self._levels.place(mender(raw, labels, features))
         return _Seen(raw, labels, levels, self.levels_[levels])
 
-    def _certify(self, evidence: Evidence, seen: _Seen, known: Any, confidence: float) -> None:
+    def _certify(self, evidence: CertifyingRows, seen: _Seen, known: Any, confidence: float) -> None:
         """Certify c from rows that nothing has learned from."""
         certificate = certify(evidence, seen.levels, self.levels_, known, confidence)
         self._certificate, self.certified_ = certificate, certificate.report
@@ -428,7 +430,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         self.mean_c_ = float(np.average(self._widths(seen), weights=evidence.weight))
         warn_of_little(evidence, seen.levels, certificate, self.confidence)
 
-    def _audit(self, evidence: Evidence, seen: _Seen) -> None:
+    def _audit(self, evidence: CertifyingRows, seen: _Seen) -> None:
         """Audit the rows set aside, before and after."""
         options: dict[str, Any] = {"bins": self._bins(), "confidence": self.confidence}
         self.raw_report_ = evidence.audit(seen.raw, **options)

@@ -54,7 +54,7 @@ class Known(NamedTuple):
 Map = Callable[[Known], Floats]
 
 
-class Settings(NamedTuple):
+class MapSettings(NamedTuple):
     """The settings of the methods.
 
     `bins` is how many bins the histogram and multicalibration have. Multicalibration moves a cell only if
@@ -86,7 +86,7 @@ class Codes(NamedTuple):
     places: Any
 
 
-def fit_histogram(known: Known, y: Floats, weight: Floats, settings: Settings) -> Map:
+def fit_histogram(known: Known, y: Floats, weight: Floats, settings: MapSettings) -> Map:
     """Learn a map that forecasts, in each of some bins with equal weights, the frequency of the bin."""
     edges = equal_mass_edges(known.p, weight, settings.bins)
     place = np.searchsorted(edges, known.p, side="right")
@@ -105,7 +105,7 @@ class _Histogram:
         return mapped
 
 
-def fit_isotonic(known: Known, y: Floats, weight: Floats, settings: Settings) -> Map:
+def fit_isotonic(known: Known, y: Floats, weight: Floats, settings: MapSettings) -> Map:
     """Learn a map that never decreases, by isotonic regression."""
     regression = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
     return _Isotonic(regression.fit(known.p, y, sample_weight=weight))
@@ -120,7 +120,7 @@ class _Isotonic:
         return mapped
 
 
-def fit_smoothed(known: Known, y: Floats, weight: Floats, settings: Settings) -> Map:
+def fit_smoothed(known: Known, y: Floats, weight: Floats, settings: MapSettings) -> Map:
     """Learn an isotonic map and smooth its steps, so that a step with few rows does not forecast 0 or 1."""
     isotonic = fit_isotonic(known, y, weight, settings)
     level, place = np.unique(isotonic(known), return_inverse=True)
@@ -141,7 +141,7 @@ class _Smoothed:
         return mapped
 
 
-def fit_patches(known: Known, y: Floats, weight: Floats, settings: Settings) -> Map:
+def fit_patches(known: Known, y: Floats, weight: Floats, settings: MapSettings) -> Map:
     """Learn a smoothed isotonic map; then move one cell after the other that is off by more than chance.
 
     Warns with a ConvergenceWarning if there are such cells left after `max_patches` moves.
@@ -218,7 +218,7 @@ def _balancing_shift(p: Floats, happened: float, weight: Floats) -> float:
 
 
 def _worst_cell(
-    said: Floats, y: Floats, weight: Floats, codes: dict[str, Codes], settings: Settings
+    said: Floats, y: Floats, weight: Floats, codes: dict[str, Codes], settings: MapSettings
 ) -> Patch | None:
     """Of the cells that are off by more than chance, return the one with the largest total error; or None.
 
@@ -255,7 +255,7 @@ def _mean(y: Floats, weight: Floats) -> float:
     return float(weight @ y / weight.sum())
 
 
-def fit_boosting(known: Known, y: Floats, weight: Floats, settings: Settings) -> Map:
+def fit_boosting(known: Known, y: Floats, weight: Floats, settings: MapSettings) -> Map:
     """Learn small trees on the log odds of the forecast, the groups, and the numbers in X."""
     columns = {
         name: {str(label): code for code, label in enumerate(_commonest(values))}
@@ -312,7 +312,7 @@ class _Boosted:
         return mapped
 
 
-METHODS: dict[str, Callable[[Known, Floats, Floats, Settings], Map]] = {
+METHODS: dict[str, Callable[[Known, Floats, Floats, MapSettings], Map]] = {
     "histogram": fit_histogram,
     "isotonic": fit_smoothed,
     "multicalibration": fit_patches,

@@ -36,7 +36,7 @@ class Split(NamedTuple):
     sketch: Any
 
 
-class Plan(NamedTuple):
+class CertificatePlan(NamedTuple):
     """The rows that levels are learned from, those that certify, and the confidence they certify with."""
 
     levels: Any
@@ -44,7 +44,7 @@ class Plan(NamedTuple):
     confidence: float
 
 
-def plan_certificate(split: Split, frozen: bool, unchanged: bool, confidence: float) -> Plan:
+def plan_certificate(split: Split, frozen: bool, unchanged: bool, confidence: float) -> CertificatePlan:
     """Say which rows certify, with what confidence.
 
     They are those set aside. But forecasts of a model that was fitted before, and that are kept as they are,
@@ -54,12 +54,12 @@ def plan_certificate(split: Split, frozen: bool, unchanged: bool, confidence: fl
     share is for those with more rows: c goes with the root of the logarithm of the risk.
     """
     if not frozen or not len(split.sketch):
-        return Plan(split.learn if frozen else _held_out(split), split.certify, confidence)
+        return CertificatePlan(split.learn if frozen else _held_out(split), split.certify, confidence)
     risk = 1 - confidence
     if not unchanged:
-        return Plan(split.learn, split.certify, 1 - (1 - _SHARE_IF_KEPT) * risk)
+        return CertificatePlan(split.learn, split.certify, 1 - (1 - _SHARE_IF_KEPT) * risk)
     others = split.learn[~np.isin(split.learn, split.sketch)]
-    return Plan(split.sketch, np.concatenate([split.certify, others]), 1 - _SHARE_IF_KEPT * risk)
+    return CertificatePlan(split.sketch, np.concatenate([split.certify, others]), 1 - _SHARE_IF_KEPT * risk)
 
 
 def _held_out(split: Split) -> Any:

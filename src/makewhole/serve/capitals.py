@@ -82,12 +82,9 @@ def try_capitals(job: Job) -> list[Point]:
 
 
 def _try(columns: dict[str, list[Any]], names: dict[str, Any], f: InsuredForecaster) -> Point:
-    own: Any = {"capital": f.capital, "lines": f.lines, "thaw": f.thaw, "max_exposure": f.max_exposure}
-    own |= {"max_stake": f.max_stake, "c_range": f.c_range, "one_sided": f.one_sided}
-    (rule,) = f.corrections
-    if not rule.grouped:
+    if not f.corrections[0].grouped:
         names = {name: column for name, column in names.items() if name != "group"}
-    result = backtest(make_frame(columns), **names, correction=rule, trace=True, **own)
+    result = backtest(make_frame(columns), f, **names, trace=True)
     wanted = result.turnover + result.refused_stake
     sizes, kept = _premiums(columns, result)
     return Point(
@@ -120,11 +117,11 @@ def _columns(
         "y": [row.outcome for row in rows],
         "stake": [float(row.stake) for row in rows],
         "c_hat": [min(max(row.c_hat or 0.0, low), high) for row in rows],
-        "event": [row.on for row in rows],
+        "id": [row.on for row in rows],
         "time": [row.seq for row in rows],
         "known": [row.known for row in rows],
     }
-    names: dict[str, Any] = {name: name for name in ("stake", "c_hat", "event", "time", "known")}
+    names: dict[str, Any] = {name: name for name in ("stake", "c_hat", "id", "time", "known")}
     for name, lists in (("by", [row.by for row in rows]), ("group", [row.groups for row in rows])):
         most = max(map(len, lists), default=0)
         for k in range(most):

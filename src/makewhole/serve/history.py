@@ -63,7 +63,7 @@ class _Staked(Struct):
     price: int
 
 
-class _Open(Struct):
+class _OpenId(Struct):
     """A forecast that is open: what is published now, its versions, and the stakes on them."""
 
     published: tuple[float, float]
@@ -71,7 +71,7 @@ class _Open(Struct):
     stakes: list[_Staked]
 
 
-class Curve:
+class ThinnedCurve:
     """Points of a line over time, thinned out as they become many."""
 
     def __init__(self) -> None:
@@ -95,11 +95,11 @@ class History:
 
     def __init__(self, book: str) -> None:
         self.book, self.seq = book, 0
-        self.money, self.prices = Curve(), Curve()
+        self.money, self.prices = ThinnedCurve(), ThinnedCurve()
         self.settlements: list[dict[str, Any]] = []  # replaced as a whole: a page may be reading it
         self.capital = self.lost = 0
         self._dearest = 0.0  # the highest price that anybody has paid
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, _OpenId] = {}
         self.forecaster: dict[str, Any] = {}  # as the book began
         self.prices_of: dict[str, float] = {}  # by group, the latest published c
         self.settled_at = 0  # the event of the latest settlement
@@ -144,7 +144,7 @@ class History:
     def _say(self, id_: str, seq: int, body: dict[str, Any]) -> None:
         """Note a forecast. A version on which nobody has staked is forgotten when the next one comes."""
         mu, c = body["published"]
-        open_ = self._open.setdefault(id_, _Open((mu, c), {}, []))
+        open_ = self._open.setdefault(id_, _OpenId((mu, c), {}, []))
         open_.published = (mu, c)
         used = {stake.on for stake in open_.stakes}
         open_.said = {on: said for on, said in open_.said.items() if on in used}
@@ -176,7 +176,7 @@ class History:
         }
         self.settlements = [line, *self.settlements[: _LATEST - 1]]
 
-    def _keep(self, known: int, open_: _Open, outcome: int) -> None:
+    def _keep(self, known: int, open_: _OpenId, outcome: int) -> None:
         """Keep what was settled, and let go of the oldest."""
         rows = []
         for said in open_.said.values():

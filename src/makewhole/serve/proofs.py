@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Proof(NamedTuple):
+class PromiseProof(NamedTuple):
     """A promise (`id` is its place on the page), what is claimed, why it holds, and the tests of it."""
 
     id: str
@@ -21,7 +21,7 @@ class Proof(NamedTuple):
 
 
 PROOFS = (
-    Proof(
+    PromiseProof(
         "certain",
         "Your loss is certain.",
         "If the decision maker stakes b = l(1) − l(0), then her total loss, with the payment, is"
@@ -34,7 +34,7 @@ PROOFS = (
             "tests/ledger/test_books.py::test_a_quote_is_what_the_stake_then_costs_and_the_loss_is_certain",
         ),
     ),
-    Proof(
+    PromiseProof(
         "covered",
         "The promise is covered.",
         "Theorem H. After every settlement, what was lost in whole units is at most the capital of"
@@ -50,7 +50,7 @@ PROOFS = (
             "tests/ledger/test_ruin.py::test_a_long_siege_does_not_ruin_the_book",
         ),
     ),
-    Proof(
+    PromiseProof(
         "guarded",
         "Why no bet can exceed it.",
         "Theorem D. The total loss never exceeds D.",
@@ -60,7 +60,7 @@ PROOFS = (
         "docs/theory.md, “Capital: what certainty must cost”",
         ("tests/ledger/test_machine.py::test_a_ledger_does_what_the_model_says",),
     ),
-    Proof(
+    PromiseProof(
         "own-price",
         "Everybody has her own price.",
         "Theorem E. The bearers of a name, net, never take more than D_g, whatever they and all others do.",
@@ -71,7 +71,7 @@ PROOFS = (
             "tests/insured/test_lines.py::test_what_others_took_is_not_charged_to_her",
         ),
     ),
-    Proof(
+    PromiseProof(
         "checked",
         "You can check.",
         "A chain of hashes proves nothing against its owner, who can compute another. A receipt in"

@@ -17,7 +17,7 @@ from makewhole.ledger import Ledger
 from makewhole.ledger.store import open_store
 from makewhole.serve.access import Keys
 from makewhole.serve.app import make_app
-from makewhole.serve.demo import Clock, Demo
+from makewhole.serve.demo import Demo, DemoClock
 from makewhole.serve.service import Service
 
 
@@ -37,7 +37,7 @@ def run_demo(*, host: str = "127.0.0.1", port: int = 8000, pace: float = 2.0) ->
     """Serve a book on real flights, sold to simulated passengers, until it is interrupted."""
     with _listening(host, port) as line, tempfile.TemporaryDirectory(prefix="makewhole-") as folder:
         where = str(Path(folder) / "demo.db")
-        clock = Clock()
+        clock = DemoClock()
         with Ledger.open(where, clock=clock) as ledger, contextlib.closing(open_store(where)) as past:
             service = Service(ledger, past)
             demo = Demo(service, clock, pace)

@@ -34,7 +34,7 @@ _JSON_HEADERS = ((b"content-type", b"application/json"), (b"cache-control", b"no
 TICK = 0.5
 
 
-class Limits:
+class RequestLimits:
     """So many requests a second for each key, or without one for each address, and as many again at once.
 
     A request of many lines is let through as any other, and counts as so many: whoever sent it waits longer.
@@ -76,7 +76,7 @@ class Service:
     ) -> None:
         self.ledger, self.desk = ledger, Desk(ledger)
         self._past, self._histories = past or ledger.store, dict[str, History]()
-        self.keys, self.limits = Keys(ledger.store), Limits(rate)
+        self.keys, self.limits = Keys(ledger.store), RequestLimits(rate)
         self.settles, self.trials = settles, Trials()
         self.answers: dict[tuple[str, int], int] = {}
         self.listeners = 0

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from makewhole.corrections import _kernels as steps
-from makewhole.rules import balance
 from makewhole.forecasters import _kernels as learners
 from makewhole.jit import jit
+from makewhole.rules import balance
 
 # The columns of a flight's row of results; money is per flight, not yet per passenger. `flying` counts the
 # cautious passengers on board.
@@ -169,9 +169,7 @@ _predict: Any = None
 _learn: Any = None
 
 
-def make_season(
-    propose: Callable[..., Any], observe: Callable[..., Any]
-) -> Callable[..., None]:
+def make_season(propose: Callable[..., Any], observe: Callable[..., Any]) -> Callable[..., None]:
     """Make the loop over flights for one correction."""
 
     def season(

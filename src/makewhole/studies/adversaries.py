@@ -24,7 +24,7 @@ from makewhole.studies.claims import Claim, Verdict
 from makewhole.studies.drawing import few, grid, label_ends, styles
 from makewhole.studies.lineup import LINEUP, bound_of, compiled, make_correction
 from makewhole.studies.own import NOTHING, Acts, Own, plain_steps, read_agents
-from makewhole.studies.study import Options, Picture, Plan, Result, Study, as_columns
+from makewhole.studies.study import Options, Result, Study, StudyPicture, StudyPlan, as_columns
 
 AGENTS = ("clairvoyant", "insider", "phase doubling", "draw reading", "pushing")
 INSIDE_PROBABILITY = 0.7
@@ -364,7 +364,7 @@ def _table(results: list[Result]) -> dict[str, Any]:
     return as_columns(tuple(_COLUMNS), rows)
 
 
-def _plan(options: Options) -> Plan:
+def _plan(options: Options) -> StudyPlan:
     chosen, playing = options.chosen(), read_agents(options.agents, AGENTS)
     names, makers = (tuple(LINEUP), {}) if chosen is None else chosen
     agents, agent_makers = (AGENTS, {}) if playing is None else playing
@@ -382,8 +382,8 @@ def _plan(options: Options) -> Plan:
             mine = Own({name: makers[name]} if name in makers else {}, agent_makers)
             own = {"own": mine} if mine.corrections or mine.agents else {}
             cases.append({"settings": settings, "correction": name, "seed": seed, **own})
-    pictures = {"adversaries": Picture("Mean loss against adversaries, for ever longer games", draw)}
-    return Plan(run, cases, settings, JUDGES, pictures, _table, _table)
+    pictures = {"adversaries": StudyPicture("Mean loss against adversaries, for ever longer games", draw)}
+    return StudyPlan(run, cases, settings, JUDGES, pictures, _table, _table)
 
 
 _COLUMNS = {

@@ -19,13 +19,14 @@ from makewhole.bets import loss_bounds, payment
 from makewhole.datasets import Events, load_adult, load_mnist
 from makewhole.forecasters import TwoLayerLearner
 from makewhole.frames import make_frame
+from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.jit import call
 from makewhole.studies import decisions_figures as figures
 from makewhole.studies._many_nets import compiled_pass
 from makewhole.studies.decisions_claims import C_BINS, JUDGES, ORACLE
 from makewhole.studies.lineup import LINEUP, compiled, make_correction
 from makewhole.studies.own import NOTHING, Own, check_events
-from makewhole.studies.study import Options, Picture, Plan, Result, Study, as_columns
+from makewhole.studies.study import Options, Result, Study, StudyPicture, StudyPlan, as_columns
 
 TASKS = ("one-sided",) * 7 + ("different stakes",) * 7 + ("random",) * 6
 _POINTS = 200
@@ -183,8 +184,9 @@ def _replay(
     frame = make_frame(columns | {"y": events.outcome}, "polars")
     cap = float(made.caps[k])
     said = columns["c_hat"]
-    terms: Any = {"max_stake": cap, "c_range": (float(said.min()), float(said.max()))}
-    trace = backtest(frame, c_hat="c_hat", correction=correction, trace=True, **terms).trace or {}
+    c_range = float(said.min()), float(said.max())
+    f = InsuredForecaster(None, correction, max_stake=cap, c_range=c_range)
+    trace = backtest(frame, f, c_hat="c_hat", trace=True).trace or {}
     return Replayed(trace["c"], trace["payment"])
 
 
@@ -261,32 +263,32 @@ def _summary(results: list[Result]) -> dict[str, Any]:
 _LABEL = {"mnist": "MNIST", "adult": "Adult"}
 
 
-def _pictures(dataset: str, group: str, own: bool) -> dict[str, Picture]:
+def _pictures(dataset: str, group: str, own: bool) -> dict[str, StudyPicture]:
     """The figures of one data set; the paper's numbers are for its own data only."""
     label = "your data" if own else _LABEL[dataset]
     figure = {} if own else {"mnist": " (the paper's Figure 2)", "adult": " (the paper's Figure 5)"}
     width = " (the paper's Figure 3)" if dataset == "mnist" and not own else ""
     within = "value of z" if own else group
     pictures = {
-        f"betting_loss_{dataset}": Picture(
+        f"betting_loss_{dataset}": StudyPicture(
             f"Betting loss across 20 tasks on {label}{figure.get(dataset, '')}",
             functools.partial(figures.betting_loss, data=label),
         ),
-        f"loss_by_group_{dataset}": Picture(
+        f"loss_by_group_{dataset}": StudyPicture(
             f"Balance within each {within}, on {label}",
             functools.partial(figures.loss_by_group, group=within, data=label),
         ),
-        f"interval_size_{dataset}": Picture(
+        f"interval_size_{dataset}": StudyPicture(
             f"How wide c is, on {label}{width}", functools.partial(figures.interval_size, data=label)
         ),
     }
     if dataset == "mnist" and not own:
         caption = "Forecasted against true expected loss, with and without bets (the paper's Figure 6)"
-        pictures["forecasted_loss"] = Picture(caption, figures.forecasted_loss)
+        pictures["forecasted_loss"] = StudyPicture(caption, figures.forecasted_loss)
     return pictures
 
 
-def _plan(options: Options, dataset: str, group: str, seeds: int) -> Plan:
+def _plan(options: Options, dataset: str, group: str, seeds: int) -> StudyPlan:
     if isinstance(options.data, str):
         raise TypeError(
             "data must be makewhole.datasets.Events; the folder with MNIST and Adult is named by the "
@@ -311,7 +313,7 @@ def _plan(options: Options, dataset: str, group: str, seeds: int) -> Plan:
     pictures = _pictures(dataset, group, own.data is not None)
     name = _LABEL[dataset] if own.data is None else own.data.name
     judges = [functools.partial(judge, dataset=name, suffix=dataset) for judge in JUDGES]
-    return Plan(run, cases, settings, judges, pictures, _table, _summary)
+    return StudyPlan(run, cases, settings, judges, pictures, _table, _summary)
 
 
 _COLUMNS = {
@@ -334,7 +336,7 @@ _COLUMNS = {
 
 
 def _study(name: str, group: str, seeds: int, **words: str) -> Study:
-    def plan(options: Options) -> Plan:
+    def plan(options: Options) -> StudyPlan:
         return _plan(options, name, group, seeds)
 
     return Study(name=name, seeds=seeds, plan=plan, columns=_COLUMNS, takes=("data",), **words)

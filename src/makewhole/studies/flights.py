@@ -26,7 +26,7 @@ from makewhole.studies._market import COLUMNS, compiled_season, plain_season
 from makewhole.studies.flights_claims import JUDGES, UNINSURED
 from makewhole.studies.lineup import compiled, make_correction
 from makewhole.studies.own import NOTHING, Own, check_events, plain_steps
-from makewhole.studies.study import Options, Picture, Plan, Result, Study
+from makewhole.studies.study import Options, Result, Study, StudyPicture, StudyPlan
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 CORRECTIONS = ("swap", "none", "naive", "standard 0.1", "deterministic swap", "reserve 0.01")
@@ -225,7 +225,7 @@ def _own_events(options: Options) -> Events | None:
     return events if options.rounds is None else events.take(np.arange(min(options.rounds, len(events))))
 
 
-def _plan(options: Options) -> Plan:
+def _plan(options: Options) -> StudyPlan:
     settings = _settings(options)
     events = _own_events(options)
     rounds = len(load(settings) if events is None else events)  # a bad file is named here, not in a worker
@@ -242,22 +242,22 @@ def _plan(options: Options) -> Plan:
         own = {"own": Own(corrections=mine, data=events)} if mine or events is not None else {}
         made.append({"settings": settings, **case, **own})
     pictures = {k: v for k, v in _PICTURES.items() if len(names) > 1 or k != "airline_extension"}
-    return Plan(run, made, settings, JUDGES, pictures, _table, _summary)
+    return StudyPlan(run, made, settings, JUDGES, pictures, _table, _summary)
 
 
 _PICTURES = {
-    "airline": Picture(
+    "airline": StudyPicture(
         "What insurance adds to revenue and to total utility, and who gets it (from the paper's Figure 1)",
         flights_figures.airline,
     ),
-    "airline_extension": Picture(
+    "airline_extension": StudyPicture(
         "What the correction changes, along the season (from the paper's Figures 1 and 4)",
         flights_figures.airline_extension,
     ),
-    "airline_corrections": Picture(
+    "airline_corrections": StudyPicture(
         "How far from balance the bets are under each correction", flights_figures.airline_corrections
     ),
-    "airline_welfare": Picture(
+    "airline_welfare": StudyPicture(
         "What insurance changes for one passenger of each type", flights_figures.airline_welfare
     ),
 }

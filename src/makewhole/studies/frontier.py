@@ -24,7 +24,7 @@ from makewhole.studies.claims import Claim, Verdict, all_positive, interval, lis
 from makewhole.studies.drawing import grid, label_ends, styles
 from makewhole.studies.lineup import Maker, make_correction, make_reserve
 from makewhole.studies.own import NOTHING, Own
-from makewhole.studies.study import Options, Picture, Plan, Result, Study, as_columns
+from makewhole.studies.study import Options, Result, Study, StudyPicture, StudyPlan, as_columns
 from makewhole.studies.trading import WOULD_PAY, Scene, trade
 
 CAPITALS = (5.0, 15.0, 50.0, 150.0, 500.0)
@@ -115,8 +115,8 @@ def _variances(seed: int) -> dict[str, Variance]:
     frame = make_frame({"mu": np.full(_IID_ROUNDS, 0.5), "y": y, "stake": w}, "polars")
     variances = {}
     for rate in (0.3, 0.1, 0.03):
-        alone: Any = {"correction": make_reserve(rate), "max_stake": 1.0, "c_range": (0.0, 0.0)}
-        trace = backtest(frame, **alone, trace=True).trace or {}
+        f = InsuredForecaster(None, make_reserve(rate), max_stake=1.0, c_range=(0.0, 0.0))
+        trace = backtest(frame, f, trace=True).trace or {}
         measured = float(trace["lam"][_IID_ROUNDS // 10 :].var())
         first, second = 0.5, 1 / 3  # E[w] and E[w²] of a uniform weight; targets ±½ have variance ¼
         predicted = rate * second * 0.25 / (2 * first - rate * second)
@@ -255,7 +255,7 @@ def _table(results: list[Result]) -> dict[str, Any]:
     return as_columns(("log", "seed", "scene", "correction", "capital", *_FIELDS), rows)
 
 
-def _plan(options: Options) -> Plan:
+def _plan(options: Options) -> StudyPlan:
     rounds = options.rounds or ROUNDS
     chosen = options.chosen()
     others, makers = (OTHERS, {}) if chosen is None else chosen
@@ -275,8 +275,8 @@ def _plan(options: Options) -> Plan:
     ]
     caption = "What certainty costs: who is served, and what they pay, by certified capital"
     near = "How near to balance: |mean loss| by mean |c|, for reserves of many rates and for swap"
-    pictures = {"frontier": Picture(caption, draw), "nearness": Picture(near, nearness.draw)}
-    return Plan(run, cases, settings, JUDGES, pictures, _table, nearness.table)
+    pictures = {"frontier": StudyPicture(caption, draw), "nearness": StudyPicture(near, nearness.draw)}
+    return StudyPlan(run, cases, settings, JUDGES, pictures, _table, nearness.table)
 
 
 _COLUMNS = {

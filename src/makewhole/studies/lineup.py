@@ -95,8 +95,3 @@ def bound_of(correction: Correction, rounds: int) -> Bound | None:
     asked, terms = for_book(correction), Terms(1.0)
     bound = asked.mean_bound(rounds, terms)
     return None if bound is None else Bound(asked.mean_theorem, bound)
-
-
-def capital_of(correction: Correction) -> float | None:
-    """The most that a forecaster can lose in sound mode, in caps, where that is certified."""
-    return for_book(correction).line_bound(Terms(1.0, sound=True))

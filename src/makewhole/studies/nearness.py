@@ -14,6 +14,7 @@ import numpy as np
 
 from makewhole.backtesting.backtest import backtest
 from makewhole.frames import make_frame
+from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.studies.claims import Claim, all_positive, interval
 from makewhole.studies.drawing import grid, label_ends, styles
 from makewhole.studies.lineup import make_correction, make_reserve
@@ -63,8 +64,8 @@ def _run(name: str, book: Log, seed: int) -> Seen:
     rounds, c_range = len(book["y"]), (float(book["c_hat"].min()), float(book["c_hat"].max()))
     swap = name == SWAP
     correction = make_correction(SWAP, rounds, c_range, seed) if swap else make_reserve(RESERVES[name])
-    terms: Any = {"correction": correction, "mode": "exact", "max_stake": 1.0, "c_range": c_range}
-    done = backtest(make_frame(book, "polars"), stake="stake", c_hat="c_hat", **terms)
+    f = InsuredForecaster(None, correction, mode="exact", max_stake=1.0, c_range=c_range)
+    done = backtest(make_frame(book, "polars"), f, c_hat="c_hat")
     return Seen(abs(done.total_loss) / rounds, done.mean_size_of_c)
 
 

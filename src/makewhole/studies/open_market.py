@@ -22,7 +22,7 @@ from makewhole.studies.claims import Claim, Verdict
 from makewhole.studies.drawing import grid
 from makewhole.studies.lineup import Maker, make_correction
 from makewhole.studies.own import NOTHING, Own
-from makewhole.studies.study import Options, Picture, Plan, Result, Study, as_columns
+from makewhole.studies.study import Options, Result, Study, StudyPicture, StudyPlan, as_columns
 from makewhole.studies.trading import WOULD_PAY, Scene, trade
 
 CAPITAL = 150.0  # in caps; half of it is the thaw's where there is one
@@ -226,7 +226,7 @@ def _table(results: list[Result]) -> dict[str, Any]:
     return as_columns(("log", "seed", "scene", "correction", "way", *_FIELDS), rows)
 
 
-def _plan(options: Options) -> Plan:
+def _plan(options: Options) -> StudyPlan:
     rounds = options.rounds or ROUNDS
     chosen = options.chosen()
     others, makers = (OTHERS, {}) if chosen is None else chosen
@@ -243,12 +243,14 @@ def _plan(options: Options) -> Plan:
         for log in settings.logs
     ]
     pictures = {
-        "open_market": Picture("A market that stays open: the share of honest customers served", draw_served),
-        "open_market_taken": Picture("What those who know better take", draw_taken),
-        "open_market_premium": Picture("What honest customers pay", draw_premium),
-        "open_market_worst": Picture("The capital that is used, and what is certified", draw_worst),
+        "open_market": StudyPicture(
+            "A market that stays open: the share of honest customers served", draw_served
+        ),
+        "open_market_taken": StudyPicture("What those who know better take", draw_taken),
+        "open_market_premium": StudyPicture("What honest customers pay", draw_premium),
+        "open_market_worst": StudyPicture("The capital that is used, and what is certified", draw_worst),
     }
-    return Plan(run, cases, settings, (bounds_hold, stays_open), pictures, _table, _table)
+    return StudyPlan(run, cases, settings, (bounds_hold, stays_open), pictures, _table, _table)
 
 
 _COLUMNS = {
@@ -285,7 +287,8 @@ capital {CAPITAL:g}; the seeds draw who comes. Without MAKEWHOLE_DATA, the folde
 only coins and flights are replayed.""",
     shown="You have just seen how many honest customers are served, and what is taken by those who know "
     "better, with and without lines and a thaw.",
-    next_step="Next, try it on a log of your own: mw.backtest(log, by=..., capital=...).",
+    next_step="Next, try it on a log of your own: mw.backtest(log, mw.InsuredForecaster(capital=..., "
+    "max_stake=...), by=...).",
     seeds=3,
     plan=_plan,
     columns={"results": _COLUMNS, "summary": _COLUMNS},

@@ -20,7 +20,7 @@ from makewhole.studies.drawing import GREY, grid, label_ends, styles
 from makewhole.studies.lineup import make_correction
 from makewhole.studies.own import NOTHING, Own
 from makewhole.studies.statements_claims import JUDGES, mended, printed
-from makewhole.studies.study import Options, Picture, Plan, Result, Study, as_columns
+from makewhole.studies.study import Options, Result, Study, StudyPicture, StudyPlan, as_columns
 
 ROUNDS = 20_000
 _WORLDS = 200
@@ -339,17 +339,17 @@ def _table(results: list[Result]) -> dict[str, Any]:
     return as_columns(tuple(_COLUMNS), rows)
 
 
-def _plan(options: Options) -> Plan:
+def _plan(options: Options) -> StudyPlan:
     if options.corrections is not None:
         raise ValueError("corrections are the paper's own in the study of statements; leave them out")
     settings = StatementSettings(options.rounds or ROUNDS)
     cases = [{"settings": settings, "seed": seed} for seed in range(options.seeds or STUDY.seeds)]
     pictures = {
-        "regret": Picture(
+        "regret": StudyPicture(
             "Regret in games of Algorithm 3, and a bound (about the paper's Theorem 2)", draw_regret
         )
     }
-    return Plan(run, cases, settings, JUDGES, pictures, _table, _table)
+    return StudyPlan(run, cases, settings, JUDGES, pictures, _table, _table)
 
 
 _COLUMNS = {

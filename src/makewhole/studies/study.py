@@ -79,7 +79,7 @@ class Options:
         return plain
 
 
-class Picture(NamedTuple):
+class StudyPicture(NamedTuple):
     """A figure's caption, and the function that draws it from results."""
 
     caption: str
@@ -87,14 +87,14 @@ class Picture(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyPlan:
     """A study with its options read: the cases to run, and what to make of their results."""
 
     run: Callable[..., Result]
     cases: list[dict[str, Any]]
     settings: Any
     judges: Sequence[Callable[[list[Result]], list[Claim]]]
-    pictures: Mapping[str, Picture]
+    pictures: Mapping[str, StudyPicture]
     table: Callable[[list[Result]], dict[str, Any]]
     summary: Callable[[list[Result]], dict[str, Any]]
 
@@ -134,7 +134,7 @@ class Study:
     seeds
         How many seeds a run has by default.
     plan
-        Reads the options and returns a `Plan`; raises if an option does not fit.
+        Reads the options and returns a `StudyPlan`; raises if an option does not fit.
     columns
         The meaning of every column of the frames "results" and "summary".
     takes
@@ -147,7 +147,7 @@ class Study:
     shown: str
     next_step: str
     seeds: int
-    plan: Callable[[Options], Plan]
+    plan: Callable[[Options], StudyPlan]
     columns: Mapping[str, Mapping[str, str]]
     takes: tuple[str, ...] = ()
 
@@ -208,7 +208,7 @@ class Study:
 class Figures(Mapping[str, Any]):
     """The figures of a run by name; each is drawn by matplotlib when it is first asked for."""
 
-    def __init__(self, pictures: Mapping[str, Picture], results: list[Result]) -> None:
+    def __init__(self, pictures: Mapping[str, StudyPicture], results: list[Result]) -> None:
         self._pictures = pictures if results else {}
         self._results = results
         self._drawn: dict[str, Any] = {}
@@ -238,7 +238,7 @@ class StudyResult:
     """
 
     study: Study
-    plan: Plan
+    plan: StudyPlan
     raw: list[Result]
     complete: bool = True
     backend: str | None = None

@@ -1,0 +1,169 @@
+"""What the corrections of a book have learned. A memory is never changed in place: a step makes a new one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from makewhole import rules
+from makewhole.corrections import BookCorrection, Terms
+from makewhole.corrections.names import Name
+from makewhole.insured.journal import Journal, Record
+from makewhole.insured.thaw import Thaw
+
+Key = tuple[int, Any]  # a correction's place, and a part of its memory: None, or a group
+
+
+class Memories(Record):
+    """The corrections of a book, one per leg, and what each has learned.
+
+    `inner` is the same of the corrections that reserves are over. `cap` is that of what one of them sees.
+    """
+
+    changing = ("corrections", "cap")
+
+    def __init__(self, corrections: list[BookCorrection], cap: float, journal: Journal) -> None:
+        first = corrections[0]
+        self.corrections, self.cap, self.journal = corrections, cap, journal
+        self.grouped, self.composed = first.grouped, first.over is not None
+        self.simple = not (self.grouped or self.composed)  # a correction has one memory
+        self.keys: list[Key] = [(k, None) for k in range(len(corrections))]
+        self.own: dict[Key, Any] = {}
+        self.inner: dict[Key, Any] = {}
+        for k, correction in enumerate(corrections):
+            for part, memory in correction.memories().items():  # what they have learned elsewhere
+                self.own[k, part] = copy.deepcopy(memory)
+                inner = correction.over
+                if part is not None and correction.apart:
+                    inner = correction.of_group(part).over
+                if inner is not None and (part is None or correction.apart):
+                    self.inner[k, part] = inner.blank()
+
+    def ask(self, k: int, c_hat: float, groups: tuple[Name, ...]) -> tuple[Any, Any, float]:
+        """The proposals of a correction and of the one that it is over, and the ĉ that λ is added to."""
+        correction = self.corrections[k]
+        if self.simple:
+            memory = self.own[self.keys[k]]
+            proposal, after = correction.proposed(memory)
+            if after is not memory:
+                self._set(self.own, self.keys[k], after)
+            return proposal, None, c_hat
+        keys, memory = self._recall(k, groups)
+        proposal, after = correction.proposed(memory)
+        if after is not memory:
+            self._remember(keys, correction, after)
+        if not self.composed:
+            return proposal, None, c_hat
+        inner_correction: Any = correction.over
+        before = self._recall_inner(keys[0], inner_correction)
+        inner, moved = inner_correction.proposed(before)
+        if moved is not before:
+            self._set(self.inner, keys[0], moved)
+        return proposal, inner, rules.refine(c_hat, inner[0])
+
+    def learn(
+        self,
+        k: int,
+        leg: Any,
+        groups: tuple[Name, ...],
+        target: float,
+        weight: float,
+        loss: float,
+        rest: float,
+    ) -> None:
+        """Let a leg's correction learn; one below it learns from its own target, z − ĉ."""
+        correction = self.corrections[k]
+        if self.simple:
+            key, own = self.keys[k], self.own
+            memory = own[key]
+            self.journal.append((own, (key, memory)))
+            own[key] = correction.learned(memory, leg.proposal, target, weight, loss, rest)
+            return
+        keys, memory = self._recall(k, groups)
+        after = correction.learned(memory, leg.proposal, target, weight, loss, rest)
+        self._remember(keys, correction, after)
+        if leg.inner is not None:
+            inner: Any = correction.over
+            before, own_target = self._recall_inner(keys[0], inner), target + leg.origin - leg.c_hat
+            learned = inner.learned(before, leg.inner, own_target, weight, loss, rest)
+            self._set(self.inner, keys[0], learned)
+
+    def lower(self, groups: tuple[Name, ...], thaw: Thaw, left: float) -> float:
+        """Tell the corrections of a bet that nobody placed, so that λ comes down; returns what that concedes.
+
+        It is at most `left`. The λ of a correction that a reserve is over comes down for free: the reserve's
+        bound does not depend on it.
+        """
+        conceded = 0.0
+        for k, correction in enumerate(self.corrections):
+            keys, memory = self._recall(k, groups)
+            proposal, moved = correction.proposed(memory)
+            if correction.over is not None:
+                self._lower_inner(keys[0], correction.over, thaw)
+            if proposal.lam <= max(thaw.above, correction.spread) or left - conceded <= 0.0:
+                continue
+            weight, cost = rules.concede(proposal.lam, left - conceded, self.cap)
+            self._remember(keys, correction, correction.learned(moved, proposal, 0.0, weight, -cost, 0.0))
+            conceded += cost
+        return conceded
+
+    def _lower_inner(self, key: Key, inner: BookCorrection, thaw: Thaw) -> None:
+        proposal, moved = inner.proposed(self._recall_inner(key, inner))
+        if proposal.lam > thaw.above:
+            cost = self.cap * proposal.lam
+            self._set(self.inner, key, inner.learned(moved, proposal, 0.0, 1.0, -cost, 0.0))
+
+    def highest(self) -> float:
+        """The largest λ that a correction would propose now."""
+        both = zip(self.corrections, self.keys, strict=True)
+        return max(correction.proposed(self.own[key])[0].lam for correction, key in both)
+
+    def change_capital(self, more: float, terms: Terms) -> None:
+        """Give the corrections that were made for a capital this much more."""
+        self.journal.keep(self)
+        changed = []
+        for k, correction in enumerate(self.corrections):
+            if correction.capital is None:
+                changed.append(correction)
+                continue
+            made = correction.with_capital(correction.capital + more, terms)
+            changed.append(made)
+            for key in [key for key in self.own if key[0] == k]:
+                self._set(self.own, key, made.carried(self.own[key]))
+        self.corrections = changed
+
+    def as_objects(self) -> list[Any]:
+        """The corrections with what they have learned, copied."""
+        made = []
+        for k, correction in enumerate(self.corrections):
+            own = {part: memory for (at, part), memory in self.own.items() if at == k}
+            inner = {part: memory for (at, part), memory in self.inner.items() if at == k}
+            made.append(correction.rebuilt(copy.deepcopy(own), copy.deepcopy(inner)))
+        return made
+
+    def _recall(self, k: int, groups: tuple[Name, ...]) -> tuple[Sequence[Key], Any]:
+        """What a correction has learned for a forecast of these groups, and the keys that it is under."""
+        if not self.grouped:
+            key = self.keys[k]
+            return (key,), self.own[key]
+        correction = self.corrections[k]
+        keys = [(k, part) for part in correction.parts(groups)]
+        parts = [self.own.get(key) for key in keys]
+        known = [correction.blank() if part is None else part for part in parts]
+        return keys, correction.gather_for(known, groups)
+
+    def _remember(self, keys: Sequence[Key], correction: BookCorrection, memory: Any) -> None:
+        if not self.grouped:
+            self._set(self.own, keys[0], memory)
+            return
+        for key, part in zip(keys, correction.scatter(memory), strict=True):
+            self._set(self.own, key, part)
+
+    def _recall_inner(self, key: Key, inner: BookCorrection) -> Any:
+        memory = self.inner.get(key)
+        return inner.blank() if memory is None else memory
+
+    def _set(self, items: dict[Key, Any], key: Key, value: Any) -> None:
+        self.journal.append((items, (key, items.get(key))))
+        items[key] = value

@@ -1,0 +1,76 @@
+"""Read a stake, and hold it to the cap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from makewhole import arguments, rules
+from makewhole.insured.records import Open
+from makewhole.insured.refusals import StakeRefused
+
+# The sum of fewer stakes than this is off by less than a billionth of it.
+_FEW = 1_000_000
+
+
+class StakeReader:
+    """Reads stakes, and refuses those over the cap M, or below 0 on a one-sided forecast."""
+
+    def __init__(self, max_stake: float, classes: int | None, *, one_sided: bool, one_price: bool) -> None:
+        self.max_stake, self.classes, self.count = max_stake, classes, classes or 1
+        self.one_sided, self.one_price = one_sided, one_price
+        self.room_left = (1.0 - 1e-9) * max_stake  # up to here, rounding cannot have hidden anything
+
+    def read(self, entry: Open | None, stake: Any) -> tuple[float, ...]:
+        """A stake as one number per class, if the cap leaves room for it; None stands for a fresh forecast.
+
+        Close to the cap the stakes are added up without rounding: otherwise any number of stakes would fit
+        that are too small to change the sum.
+        """
+        bets = 0 if entry is None else len(entry.stakes)
+        room = self.max_stake if not bets else self.room_left if bets < _FEW else -1.0
+        if type(stake) is float and self.classes is None and not (self.one_sided and stake < 0.0):
+            gross = 0.0 if entry is None else entry.legs[0].gross
+            if gross + abs(stake) <= room:
+                return (stake,)
+        amounts = self._amounts(stake)
+        grosses: Sequence[float] = (0.0,) * self.count
+        if entry is not None:
+            grosses = [gross for leg in entry.legs for gross in leg.gross_stakes()]
+        for k, b in enumerate(amounts):
+            if self.one_sided and b < 0:
+                raise StakeRefused(f"stakes must not be negative on a one-sided forecast; got {b}", 0.0)
+            if grosses[k] + abs(b) > room and self._is_full(entry, k, b):
+                left = max(0.0, self.max_stake - grosses[k])
+                where = f" on class {k}" if self.classes else ""
+                message = f"stake {b}{where} is over the cap of {self.max_stake} per forecast: {left} is left"
+                raise StakeRefused(message, left)
+        return amounts
+
+    def _amounts(self, stake: Any) -> tuple[float, ...]:
+        """A stake as one number per class; a ValueError if its shape is another.
+
+        At one price the part that is the same on all classes is left out: the cap is on the rest.
+        """
+        row = None if self.classes is None else arguments.plain_row(stake, self.count)
+        if row is None or not abs(sum(row)) < math.inf:
+            array = arguments.numbers("stake", stake)
+            shape = () if self.classes is None else (self.classes,)
+            if array.shape != shape:
+                raise ValueError(f"stake must have shape {shape}; got {array.shape}")
+            row = np.atleast_1d(array).tolist()
+        return rules.without_common(row) if self.one_price else tuple(row)
+
+    def _is_full(self, entry: Open | None, k: int, b: float) -> bool:
+        """Whether the stakes on a class and one more, added up without rounding, are over the cap.
+
+        The cap is passed by less than a few roundings of it: ten stakes of 0.1 fit a cap of 1.
+        """
+        sizes = []
+        for stake in () if entry is None else entry.stakes:
+            amounts = stake.amounts[0] if self.one_price else stake.amounts
+            sizes.append(abs(amounts[k]))
+        return math.fsum((*sizes, abs(b), -self.max_stake)) > 2.0**-50 * self.max_stake
