@@ -14,8 +14,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONHASHSEED := 0
 # scikit-learn runs its array-API check on our estimator only if this is set.
 export SCIPY_ARRAY_API := 1
-# Two workers; tests/conftest.py says which tests share one.
+# Two workers. tests/conftest.py says which tests run on the same one.
 PYTEST := python -m pytest -n 2
+# Hypothesis tries at most 40 examples instead of 100, unless a test has its own number.
+SHORT := --hypothesis-profile=short
 
 .PHONY: demo serve-demo quick test test-all test-faults test-3.13 test-lowest check fuzz mutants bench bench-flights bench-mcgrad figures screenshots clean
 
@@ -26,13 +28,13 @@ demo: $(VENV)/.demo
 serve-demo: $(VENV)/.demo
 	$(BIN)/makewhole serve --demo
 
-# The tests that are not marked slow or long: under a minute.
+# The tests that are not marked slow (every long test counts as slow): under a minute.
 quick: $(VENV)/.dev
-	$(BIN)/$(PYTEST) -q -m 'not slow and not long'
+	$(BIN)/$(PYTEST) $(SHORT) -q -m 'not slow'
 
 # The tests that are not marked long: under five minutes. They cover every module and every promise.
 test: $(VENV)/.dev
-	$(BIN)/$(PYTEST) -m 'not long'
+	$(BIN)/$(PYTEST) $(SHORT) -m 'not long'
 
 # All tests, with coverage. Fails if the branch coverage is below the floor in pyproject.toml.
 test-all: $(VENV)/.dev

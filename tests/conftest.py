@@ -23,14 +23,18 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 
 # The same examples on every machine, however slow it is.
 settings.register_profile("makewhole", deadline=None, derandomize=True)
+# `make quick` and `make test` try fewer of them: --hypothesis-profile=short.
+settings.register_profile("short", deadline=None, derandomize=True, max_examples=40)
 settings.register_profile("fuzz", deadline=None, max_examples=100 * LONGER)
 settings.load_profile("makewhole" if LONGER == 1 else "fuzz")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest tests first. Mark those that Hypothesis drives, and two pages that run studies."""
+    """Put the longest tests first, and add the markers that a rule decides."""
     items.sort(key=lambda item: item.name not in LONGEST)
     for item in items:
+        if item.get_closest_marker("long") is not None:
+            item.add_marker(pytest.mark.slow)
         if item.name in ("studies.md", "theory.md"):
             item.add_marker(pytest.mark.slow)
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
