@@ -3,6 +3,8 @@
 import os
 import re
 import signal
+from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -52,6 +54,18 @@ class Together(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist is no
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
     """Schedule the tests. `--dist loadgroup` ignores its marker with pytest 9.2 (pytest-xdist issue 1386)."""
     return Together(config, log)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _flights_are_read_once() -> Iterator[None]:
+    """Read the installed flights once per worker: unpacking and parsing them takes a second."""
+    from makewhole import datasets
+
+    read, installed = datasets._read_flights, datasets._nycflights_path()
+    read_once = cache(read)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datasets, "_read_flights", lambda p: read_once(p) if p == installed else read(p))
+        yield
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ checks_of = partial(parametrize_with_checks, expected_failed_checks=lambda _: WE
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:there are too few certification rows")
-@checks_of(
+@checks_of(  # type: ignore[untyped-decorator]  # scikit-learn is not typed
     [
         mw.SoundClassifier(
             LogisticRegression(), method="multicalibration", groups=[0], c=0.1, random_state=0
@@ -50,7 +50,7 @@ def test_it_is_a_scikit_learn_classifier(estimator: Any, check: Any) -> None:
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:there are too few certification rows")
-@checks_of(
+@checks_of(  # type: ignore[untyped-decorator]  # scikit-learn is not typed
     [
         mw.SoundClassifier(method="histogram", random_state=0),
         mw.SoundClassifier(LogisticRegression(), method="isotonic", random_state=0),
