@@ -131,7 +131,7 @@ def test_a_siege_does_not_ruin_the_book(file: Place) -> None:
         (2, {}),
         pytest.param(3, {"one_sided": True}, marks=pytest.mark.long),
         pytest.param(4, {"correction": mw.DeterministicSwap(20)}, marks=pytest.mark.long),
-        (5, {"thaw": mw.Thaw(budget=2_000)}),
+        pytest.param(5, {"thaw": mw.Thaw(budget=2_000)}, marks=pytest.mark.long),
     ],
     ids=["default", "one-sided", "swap", "thaw"],
 )
