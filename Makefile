@@ -1,48 +1,59 @@
-# `make demo` and `make test` work on a fresh checkout: they make .venv and install what they need.
+# `make demo` and `make test` work on a fresh checkout: they create .venv and install what they need.
 PYTHON ?= python3
-# The two other Pythons that `make test-lowest` and `make test-3.13` run on.
+# `make test-lowest` and `make test-3.13` run on these two Pythons.
 PYTHON311 ?= python3.11
 PYTHON313 ?= python3.13
 VENV := .venv
-# What the two demonstrations need; a comma in a call would end an argument.
+# The extras that the two demonstrations need. A variable, because a comma inside $(call ...) would end an argument.
 DEMO := studies,serve
 BIN := $(VENV)/bin
-# The one constraints file pins the versions of everything, build tools included.
+# constraints.txt pins every version, including the build tools.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Two runs are the same run: string hashing must not decide an order.
+# Two runs must give the same result, so the order of a set of strings must not vary.
 export PYTHONHASHSEED := 0
-# scikit-learn runs its array-API check on our estimator only where SciPy has this.
+# scikit-learn runs its array-API check on our estimator only if this is set.
 export SCIPY_ARRAY_API := 1
+# Two workers. tests/conftest.py says which tests run on the same one.
+PYTEST := python -m pytest -n 2
+# Hypothesis tries at most 40 examples instead of 100, unless a test has its own number.
+SHORT := --hypothesis-profile=short
 
-.PHONY: demo serve-demo quick test test-faults test-3.13 test-lowest check fuzz mutants bench bench-flights bench-mcgrad figures screenshots clean
+.PHONY: demo serve-demo quick test test-all test-faults test-3.13 test-lowest check fuzz mutants bench bench-flights bench-mcgrad figures screenshots clean
 
 demo: $(VENV)/.demo
 	$(BIN)/makewhole study flights --out out
 
-# Delay insurance on real flights, in a browser: prints one address.
+# Serves delay insurance on real flights, and prints the address to open in a browser.
 serve-demo: $(VENV)/.demo
 	$(BIN)/makewhole serve --demo
 
-# Everything that is not marked slow: under a minute.
+# The tests that are not marked slow (every long test counts as slow): under a minute.
 quick: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 -q -m 'not slow'
+	$(BIN)/$(PYTEST) $(SHORT) -q -m 'not slow'
 
-# Everything, with the branches that no test takes; fails below the floor in pyproject.toml.
+# The tests that are not marked long: under five minutes. They cover every module and every promise.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --cov
+	$(BIN)/$(PYTEST) $(SHORT) -m 'not long'
 
-# The ledger's processes are killed two hundred times on each database, and the disk fails in more ways.
+# All tests, with coverage. Fails if the branch coverage is below the floor in pyproject.toml.
+test-all: $(VENV)/.dev
+	$(BIN)/$(PYTEST) --cov
+
+# Kills the ledger's processes 200 times on each database, and makes the disk fail in more ways.
 test-faults: $(VENV)/.dev
-	MAKEWHOLE_KILLS=200 MAKEWHOLE_FUZZ=5 $(BIN)/python -m pytest -n 2 -q tests/ledger -p no:cacheprovider
+	MAKEWHOLE_KILLS=200 MAKEWHOLE_FUZZ=5 $(BIN)/$(PYTEST) -q tests/ledger -p no:cacheprovider
 
+# All tests on Python 3.13.
 test-3.13: $(VENV)-3.13/.dev
-	$(VENV)-3.13/bin/python -m pytest -n 2
+	$(VENV)-3.13/bin/$(PYTEST)
 
-# On Python 3.11, with the lowest versions that pyproject.toml promises; old libraries warn of each other.
+# All tests on Python 3.11 with the lowest versions that pyproject.toml allows. Old libraries use deprecated parts of
+# each other, so deprecation warnings are ignored.
 test-lowest: $(VENV)-lowest/.dev
-	$(VENV)-lowest/bin/python -m pytest -n 2 -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning
+	$(VENV)-lowest/bin/$(PYTEST) -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning
 
+# Linter, formatter, types, import layers, and the tests of the files themselves.
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -50,44 +61,46 @@ check: $(VENV)/.dev
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/test_tidy.py
 
-# Searches for trouble, a few minutes long and elsewhere each time; FUZZ=1000 searches for hours.
+# Runs the Hypothesis tests with new random examples for a few minutes. FUZZ=1000 runs them for hours.
 FUZZ ?= 30
 fuzz: $(VENV)/.dev
-	MAKEWHOLE_FUZZ=$(FUZZ) $(BIN)/python -m pytest -n 2 -q -m fuzz -p no:cacheprovider
+	MAKEWHOLE_FUZZ=$(FUZZ) $(BIN)/$(PYTEST) -q -m fuzz -p no:cacheprovider
 
-# Wrong programs that the tests must notice. For one module: make mutants ARGUMENTS='--module src/makewhole/bets.py'
+# Breaks the program one line at a time, and prints the mistakes that no test notices.
+# For one module: make mutants ARGUMENTS='--module src/makewhole/bets.py'
 mutants: $(VENV)/.dev
 	$(BIN)/python tools/mutants.py $(ARGUMENTS)
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run.py
 
-# Needs torch, which on some machines pulls gigabytes: hence apart.
+# Needs torch, which can download gigabytes, so `make bench` leaves this benchmark out.
 bench-flights: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet torch==2.13.0
 	$(BIN)/python benchmarks/bench_flights.py
 
-# Needs MCGrad, and it torch: apart, too, and in an environment of its own.
+# Needs MCGrad, which needs torch, so this target has its own environment.
 bench-mcgrad:
 	test -x $(VENV)-mcgrad/bin/python || $(PYTHON) -m venv $(VENV)-mcgrad
 	PIP_CONSTRAINT= $(VENV)-mcgrad/bin/python -m pip install --quiet torch==2.13.0
 	PIP_CONSTRAINT= $(VENV)-mcgrad/bin/python -m pip install --quiet mcgrad --editable '.[sklearn,studies]'
 	$(VENV)-mcgrad/bin/python benchmarks/bench_mcgrad.py
 
-# Rebuilds docs/studies.md, docs/stand-behind.md and their figures; takes MNIST and Adult from MAKEWHOLE_DATA or downloads them. Southwest's flights must be there.
+# Rebuilds docs/studies.md, docs/stand-behind.md and their figures. Reads MNIST and Adult from the folder MAKEWHOLE_DATA,
+# or downloads them. Southwest's flights must be in that folder.
 figures: $(VENV)/.dev
 	$(BIN)/python docs/build_studies.py
 	$(BIN)/python docs/build_guide.py
 
-# The pictures of the server in the documents, from a demonstration that runs; needs a Chromium.
+# Takes the server's screenshots for the docs from a running demonstration. Needs Chromium.
 screenshots: $(VENV)/.dev
 	$(BIN)/python tools/screenshots.py
 
 clean:
 	rm -rf $(VENV) $(VENV)-* out .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
-# Environments. A stamp says that an install went through to its end: .demo for what the demo needs, .dev for
-# everything. An environment without a stamp was cut short, and is made anew.
+# Environments. A finished install leaves a stamp: .demo for the demonstrations' extras, .dev for all extras.
+# An environment without a stamp was interrupted, so it is deleted and installed again.
 
 # $(call install,interpreter,lowest version,what to try instead,extra)
 define install
@@ -99,7 +112,7 @@ define install
 	@$(@D)/bin/python -m pip install --editable '.[$(4)]'
 endef
 
-# Stops with one line where the interpreter is too old, or is not there.
+# Stops with a one-line error if the interpreter is missing or too old.
 refuse = $(if $(call unfit,$(1),$(2)),$(error \
 $(if $(filter 3.11,$(2)),makewhole,this target) needs Python $(2) or later; $(call unfit,$(1),$(2)). Try: make $(3) $(or $(MAKECMDGOALS),demo)))
 unfit = $(shell $(1) -c '$(LOOK)' $(2) 2>/dev/null || echo "$(1) cannot be run")

@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import makewhole as mw
@@ -20,7 +20,6 @@ from samples import table_of
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
 @given(st.integers(1, 300), st.floats(0, 1), st.floats(0, 1), st.floats(0, 0.2))
 def test_the_smallest_c_is_not_refuted_and_a_little_less_is(
     rows: int, mu: float, share: float, less: float

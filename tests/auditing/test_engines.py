@@ -1,5 +1,6 @@
 """Every engine adds up the same: pandas, polars, pyarrow, DuckDB, Dask and Spark, for real."""
 
+import itertools
 import math
 import shutil
 from collections.abc import Callable, Iterator
@@ -104,20 +105,29 @@ def opened(request: pytest.FixtureRequest, parquet: Path) -> Callable[[str], Any
     return read
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(
-    "options",
-    [
-        dict(mu="p", outcome="y"),
-        dict(mu="p", outcome="y", groups=GROUPS),
-        dict(mu="p", outcome="y", groups=["carrier"], c="c", stake="stake", weight="w"),
-        dict(mu=["q0", "q1", "q2"], outcome="k", groups=["flag"], c=0.1),
-        dict(mu="p", outcome="y", groups=["kind", GROUPS[-1]], cluster="when", c="c", weight="w", bins=5),
-        dict(mu=["q0", "q1", "q2"], outcome="k", cluster="carrier", bins=5),
-        dict(mu="p", outcome="share", groups=["kind"], graded=True),
-    ],
-    ids=["plain", "groups", "money", "classes", "clusters", "clusters of classes", "graded"],
-)
+AUDITS: dict[str, dict[str, Any]] = {
+    "plain": dict(mu="p", outcome="y"),
+    "groups": dict(mu="p", outcome="y", groups=GROUPS),
+    "money": dict(mu="p", outcome="y", groups=["carrier"], c="c", stake="stake", weight="w"),
+    "classes": dict(mu=["q0", "q1", "q2"], outcome="k", groups=["flag"], c=0.1),
+    "clusters": dict(
+        mu="p", outcome="y", groups=["kind", GROUPS[-1]], cluster="when", c="c", weight="w", bins=5
+    ),
+    "clusters of classes": dict(mu=["q0", "q1", "q2"], outcome="k", cluster="carrier", bins=5),
+    "graded": dict(mu="p", outcome="share", groups=["kind"], graded=True),
+}
+
+
+def each_with_each() -> Iterator[Any]:
+    """Every audit with every engine. Dask and Spark take a second for each, so two audits there are long."""
+    engines = ("polars", "polars lazy", "pyarrow", "duckdb", "dask", "spark")
+    for engine, audit in itertools.product(engines, AUDITS):
+        long = audit in ("plain", "clusters of classes")
+        marks = [pytest.mark.long if long else pytest.mark.slow] if engine in ("dask", "spark") else []
+        yield pytest.param(engine, AUDITS[audit], marks=marks, id=f"{audit}-{engine}")
+
+
+@pytest.mark.parametrize(("engine", "options"), each_with_each())
 def test_every_engine_finds_what_pandas_finds(engine: str, options: Any, opened: Any) -> None:
     expected, found = (mw.audit(opened(name), **options) for name in ("pandas", engine))
     same(found.to_dict() | {"made": ""}, expected.to_dict() | {"made": ""})

@@ -220,8 +220,10 @@ def misses(table: pl.DataFrame, p: Any) -> bool:
 
 
 @pytest.mark.slow
-def test_over_many_data_sets_all_weighted_bounds_hold_at_once_and_the_right_are_rarely_refuted() -> None:
-    runs = 400
+@pytest.mark.parametrize("runs", [100, pytest.param(400, marks=pytest.mark.long)])
+def test_over_many_data_sets_all_weighted_bounds_hold_together_and_right_forecasts_are_rarely_refuted(
+    runs: int,
+) -> None:
     missed = sum(misses(*weighted_draws(seed, shift=0.2)) for seed in range(runs))
     refuted = sum(
         not mw.audit(weighted_draws(seed, shift=0.0)[0], weight="w", bins=2, confidence=LEVEL).sound

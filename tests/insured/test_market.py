@@ -117,7 +117,7 @@ def test_a_barrier_of_ones_own_does_not_freeze_lucky_customers_out() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("customers", [5, 50])
+@pytest.mark.parametrize("customers", [5, pytest.param(50, marks=pytest.mark.long)])
 def test_over_200_000_rounds_it_neither_freezes_nor_bleeds(customers: int) -> None:
     f = mw.InsuredForecaster(max_stake=1, capital=150)
     seen = market(f, 200_000, seed=0, names=True, customers=customers)

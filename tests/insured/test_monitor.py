@@ -41,7 +41,7 @@ def interval(totals: Totals, range_: float = 1.0) -> Interval:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["rare large losses", "fair coin"])
+@pytest.mark.parametrize("kind", ["rare large losses", pytest.param("fair coin", marks=pytest.mark.long)])
 def test_false_alarms_over_2000_runs_of_100000_rounds_are_at_most_nominal(kind: str) -> None:
     """Losses of mean 0: an interval without 0, at any moment, is wrong. 3 standard errors are allowed."""
     draw = np.random.default_rng(0)

@@ -129,9 +129,9 @@ def test_a_siege_does_not_ruin_the_book(file: Place) -> None:
     ("seed", "given"),
     [
         (2, {}),
-        (3, {"one_sided": True}),
-        (4, {"correction": mw.DeterministicSwap(20)}),
-        (5, {"thaw": mw.Thaw(budget=2_000)}),
+        pytest.param(3, {"one_sided": True}, marks=pytest.mark.long),
+        pytest.param(4, {"correction": mw.DeterministicSwap(20)}, marks=pytest.mark.long),
+        pytest.param(5, {"thaw": mw.Thaw(budget=2_000)}, marks=pytest.mark.long),
     ],
     ids=["default", "one-sided", "swap", "thaw"],
 )

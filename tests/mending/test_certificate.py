@@ -32,13 +32,14 @@ def test_what_is_certified_is_true() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("seeds", [5, pytest.param(25, marks=pytest.mark.long)])
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_certified_is_true_in_the_share_of_fits_that_is_promised(
-    method: Any, monkeypatch: pytest.MonkeyPatch
+    method: Any, seeds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """300 fits in all. At confidence 0.8 some do fail, so that a c that is too small would be noticed."""
+    """At confidence 0.8 some of 300 fits do fail, so the test would notice a c that is too small."""
     monkeypatch.setitem(maps._TREES, "max_iter", 10)  # the promise does not depend on how good the trees are
-    fits = [(rows, seed) for rows in (100, 1000, 10_000) for seed in range(25)]
+    fits = [(rows, seed) for rows in (100, 1000, 10_000) for seed in range(seeds)]
     held = [promise_holds(fit(rows, seed, method=method, confidence=0.8)) for rows, seed in fits]
     assert sum(held) >= 0.8 * len(fits)
     for seed in range(3):  # the test can tell: a third of c is not enough
@@ -49,11 +50,14 @@ def test_what_is_certified_is_true_in_the_share_of_fits_that_is_promised(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("fits", [24, pytest.param(60, marks=pytest.mark.long)])
 @pytest.mark.parametrize("bias", [1.0, 1.4])
-def test_forecasts_that_are_kept_are_certified_by_nearly_all_rows_and_the_promise_holds(bias: float) -> None:
+def test_forecasts_that_are_kept_are_certified_by_nearly_all_rows_and_the_promise_holds(
+    bias: float, fits: int
+) -> None:
     """With bias 1.4 some fits keep the forecasts and some mend them, by the rows that then certify."""
     held, kept = [], []
-    for seed in range(60):
+    for seed in range(fits):
         X, y = forecasts(2000, seed, bias)
         with warnings.catch_warnings():  # 20 groups have few rows each
             warnings.simplefilter("ignore", UserWarning)
@@ -66,8 +70,8 @@ def test_forecasts_that_are_kept_are_certified_by_nearly_all_rows_and_the_promis
         level = np.argmin(np.abs(mu[:, None] - model.levels_[:, 0]), axis=1)
         held.append(all(abs(GRID[mu == v].mean() - v) <= c[level[mu == v][0]] + 1e-12 for v in np.unique(mu)))
     assert sum(held) >= 0.8 * len(held)
-    assert sum(kept) >= 5
-    assert bias == 1.0 or sum(kept) <= 55
+    assert sum(kept) >= fits / 12
+    assert bias == 1.0 or sum(kept) <= fits * 11 / 12
 
 
 def on_grid(bias: float) -> Any:

@@ -12,6 +12,13 @@ from makewhole.mending.choosing import Choice, _mean_and_error
 from simulated import GRID, forecasts, frozen
 
 METHODS: Any = ("histogram", "isotonic", "multicalibration", "boosting")
+# `make test` fits a map without groups and one with groups.
+MOSTLY_LONG: Any = (
+    pytest.param("histogram", marks=pytest.mark.long),
+    "isotonic",
+    "multicalibration",
+    pytest.param("boosting", marks=pytest.mark.long),
+)
 
 
 def excess(fitted: mw.SoundClassifier, bias: float) -> float:
@@ -23,7 +30,7 @@ def excess(fitted: mw.SoundClassifier, bias: float) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", MOSTLY_LONG)
 def test_forecasts_that_are_right_are_kept(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(maps._TREES, "max_iter", 20)
     kept, harm = [], []

@@ -135,13 +135,13 @@ def test_the_plain_replay_of_a_log_is_the_compiled_one_to_the_bit() -> None:
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("flights", {"rounds": 60, "shares": [0.5]}),
+        pytest.param("flights", {"rounds": 60, "shares": [0.5]}, marks=pytest.mark.long),
         ("flights", {"data": own_events(), "shares": [0.5]}),
         ("mnist", {"data": own_events()}),
         ("adult", {"data": own_events(), "rounds": 100}),
         ("adversaries", {"rounds": 300}),
         ("frontier", {"data": LOG}),
-        ("frontier", {"rounds": 300}),
+        pytest.param("frontier", {"rounds": 300}, marks=pytest.mark.long),
     ],
 )
 def test_a_correction_with_only_the_four_methods_runs_in_every_study(
