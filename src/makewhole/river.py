@@ -77,7 +77,7 @@ class InsuredClassifier(base.Classifier):
         if y not in (False, True):
             raise ValueError(f"y must be True or False; got {y!r}")
         f = self.forecaster
-        f.check_stake(stake)  # before a forecast is opened: it would stay open
+        f.check_stake(stake)  # first: if it were refused later, the forecast would stay open
         f.settle(f.forecast(x), int(y), stake=stake)
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
