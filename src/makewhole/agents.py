@@ -400,7 +400,7 @@ class Customers:
         return f"Customers({shares}{others})"
 
     def begin(self, max_stake: float) -> Crowd:
-        """Return the customers of a new backtest with this cap; a ValueError if `size` is above the cap."""
+        """Return the customers of a backtest with this cap; raise a ValueError if `size` is above it."""
         if self.size is not None and self.size > max_stake:
             raise ValueError(f"size must be at most max_stake, {max_stake:g}; got {self.size:g}")
         return Crowd(self, max_stake)

@@ -32,7 +32,7 @@ def _installed() -> str:
 
 
 def open_native(frame: Any) -> Any:
-    """Return a dataframe as a narwhals frame; a TypeError if it is not one that narwhals supports."""
+    """Return a dataframe as a narwhals frame; raise a TypeError if it is not one that narwhals supports."""
     import narwhals as nw
 
     try:

@@ -105,7 +105,7 @@ def _arrange(rows: Rows, columns: Columns, groups: list[Group]) -> _Units:
 
 
 def _order_clusters(order: Any, cluster: Any, name: str) -> Any:
-    """Number the clusters by their first time; a ValueError if one begins before another ends."""
+    """Number the clusters by their first time; raise a ValueError if one begins before another ends."""
     first = np.full(int(cluster.max()) + 1, np.iinfo(np.int64).max)
     last = np.full(len(first), np.iinfo(np.int64).min)
     np.minimum.at(first, cluster, order)
