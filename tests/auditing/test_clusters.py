@@ -197,7 +197,7 @@ def test_as_many_clusters_as_rows_are_none_and_one_is_refused() -> None:
     assert alone.p_value == pytest.approx(none.p_value)
     assert alone.clusters is None
     assert any("the same as no clusters" in note for note in alone.notes)
-    with pytest.raises(ValueError, match=r"cluster='same' must have at least two clusters; got the same value"):
+    with pytest.raises(ValueError, match=r"cluster='same' must have at least two clusters; got"):
         mw.audit(table, cluster="same")
     with pytest.raises(ValueError, match="cluster='nowhere' is not a column"):
         mw.audit(table, cluster="nowhere")
