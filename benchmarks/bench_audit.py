@@ -22,10 +22,10 @@ ROWS = 50_000_000
 QUERY = """
 with t as (
     select mu, y::double as y, least(floor(mu * 15)::int, 14) as bin, carrier, origin,
-           (y - mu) * (y - mu) as squared, ln(case when y = 1 then mu else 1 - mu end) as log_said
+           (y - mu) * (y - mu) as squared, ln(case when y = 1 then mu else 1 - mu end) as log_chance
     from '{path}'
 )
-select bin, carrier, origin, count(*), sum(y), sum(mu), sum(squared), sum(log_said)
+select bin, carrier, origin, count(*), sum(y), sum(mu), sum(squared), sum(log_chance)
 from t group by grouping sets ((bin, carrier), (bin, origin))
 """
 

@@ -54,7 +54,7 @@ def echo(port: int) -> None:
     uvicorn.run(app, port=port, log_level="warning", access_log=False)
 
 
-# --- the client, in a process of its own ------------------------------------------------------------------
+# --- the client, in a separate process --------------------------------------------------------------------
 
 
 def request(path: str, key: str, body: dict[str, Any], once: str) -> bytes:

@@ -21,7 +21,7 @@ class Nature(Protocol):
     """Chooses the features and the outcome of every round."""
 
     def reveal(self) -> Any:
-        """Begin a round, and return its features x, which everybody sees."""
+        """Begin a round, and return its features x, which everyone sees."""
 
     def outcome(self) -> int:
         """Return the outcome of the round; the same one however often it is called."""

@@ -41,7 +41,7 @@ class InsuredClassifier(base.Classifier):
     Accuracy: 89.36%
     >>> insured = model["InsuredClassifier"]
     >>> x, y = next(iter(datasets.Phishing()))
-    >>> insured.learn_one(x, y, stake=0.5)  # through the pipeline, too, from river 0.24 on
+    >>> insured.learn_one(x, y, stake=0.5)  # also works through a pipeline, from river 0.24 on
     >>> insured.forecaster.statement().turnover
     0.5
     """

@@ -191,7 +191,7 @@ def test_classes_predicates_and_a_column_of_c_have_clusters_too() -> None:
 
 def test_as_many_clusters_as_rows_are_none_and_one_is_refused() -> None:
     table = days(0).assign(row=range(len(days(0))), same="x")
-    with pytest.warns(UserWarning, match="every row has a row of its own: the same as no clusters"):
+    with pytest.warns(UserWarning, match="every row has its own row: the same as no clusters"):
         alone = mw.audit(table, cluster="row")
     none = mw.audit(table)
     assert alone.p_value == pytest.approx(none.p_value)

@@ -40,7 +40,7 @@ from makewhole.auditing.sums import Columns, GroupedSums
 
 _MOST_BINS = 1000  # more would leave few rows per cell, and the cells of many groups would fill memory
 _UNSEEN_SHOWN = 5  # classes that never happen, in a note
-_SCORES = ("squared", "log_said", "impossible", "log_hit", "impossible_hit")
+_SCORES = ("squared", "log_chance", "impossible", "log_hit", "impossible_hit")
 
 
 def audit(
@@ -430,7 +430,7 @@ def _cluster_notes(sums: ClassSums, cluster: str | None) -> list[str]:
     if cluster is None or (sums.clusters is not None and sums.cluster_count != 1):
         return []
     if sums.cluster_count == sums.rows:
-        return [f"every row has a {cluster} of its own: the same as no clusters"]
+        return [f"every row has its own {cluster}: the same as no clusters"]
     raise ValueError(
         f"cluster={cluster!r} must have at least two clusters; got the same value in all {sums.rows:,} rows "
         "(use a finer column)"

@@ -229,7 +229,7 @@ def compute_scores(cells: Cells, k: int, sums: dict[str, float]) -> Scores:
         resolution=resolution,
         uncertainty=uncertainty,
         within=brier - (reliability - resolution + uncertainty),
-        log_loss=np.inf if sums["impossible"] else -sums["log_said"] / total,
+        log_loss=np.inf if sums["impossible"] else -sums["log_chance"] / total,
     )
 
 

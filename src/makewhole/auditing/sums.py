@@ -437,12 +437,12 @@ def _with_products(frame: Any, columns: Columns) -> Any:
         frame = frame.with_columns(**made)
     if columns.classes is not None:  # the joint log loss counts only the class that happened
         frame = frame.with_columns(
-            log_hit=col("log_said") * col("outcome"), impossible_hit=col("impossible") * col("outcome")
+            log_hit=col("log_chance") * col("outcome"), impossible_hit=col("impossible") * col("outcome")
         )
     if columns.weight is None:
         return frame
     frame = frame.with_columns(weight_squared=col("weight") * col("weight"))
-    weighted = ["outcome", "mu", "squared", "log_said"]
+    weighted = ["outcome", "mu", "squared", "log_chance"]
     weighted += ["c"] * isinstance(columns.c, str) + ["log_hit"] * (columns.classes is not None)
     return frame.with_columns(*((col(name) * col("weight")).alias(name) for name in weighted))
 
@@ -461,14 +461,14 @@ def _with_logs(frame: Any, columns: Columns) -> Any:
         up = y * when(mu > 0).then(mu).otherwise(lit(1.0)).log()
         down = (1 - y) * when(mu < 1).then(1 - mu).otherwise(lit(1.0)).log()
         return frame.with_columns(
-            log_said=up + down, impossible=when(impossible).then(lit(1)).otherwise(lit(0))
+            log_chance=up + down, impossible=when(impossible).then(lit(1)).otherwise(lit(0))
         )
-    frame = frame.with_columns(said=when(y > 0).then(mu).otherwise(1 - mu))
+    frame = frame.with_columns(chance=when(y > 0).then(mu).otherwise(1 - mu))
     frame = frame.with_columns(
-        said=when(col("said") > 0).then(col("said")).otherwise(lit(1.0)),
-        impossible=when(col("said") > 0).then(lit(0)).otherwise(lit(1)),
+        chance=when(col("chance") > 0).then(col("chance")).otherwise(lit(1.0)),
+        impossible=when(col("chance") > 0).then(lit(0)).otherwise(lit(1)),
     )
-    return frame.with_columns(log_said=col("said").log())
+    return frame.with_columns(log_chance=col("chance").log())
 
 
 def _sums(columns: Columns, *, first: bool) -> list[Any]:
@@ -478,7 +478,7 @@ def _sums(columns: Columns, *, first: bool) -> list[Any]:
     names += ["weight", "weight_squared"] * (columns.weight is not None)
     names += ["staked", "won"] * (columns.stake is not None)
     if first:
-        names += ["bad", "squared", "log_said", "impossible"]
+        names += ["bad", "squared", "log_chance", "impossible"]
         names += ["log_hit", "impossible_hit"] * (columns.classes is not None)
     sums = [nw.col(name).sum() for name in names]
     return sums + [nw.col("weight").max().alias("heaviest")] * (columns.weight is not None)

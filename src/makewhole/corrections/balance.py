@@ -61,7 +61,7 @@ class Balance(Members):
     >>> import makewhole as mw
     >>> f = mw.InsuredForecaster(None, mw.Balance(0.1, most_groups=2), max_stake=1)
     >>> chance = {("AA", "JFK"): 0.7, ("AA", "BOS"): 0.4, ("UA", "JFK"): 0.6, ("UA", "BOS"): 0.3}
-    >>> for t in range(4000):  # forecasts are wrong by group, and somebody stakes 1 on every one
+    >>> for t in range(4000):  # forecasts are wrong by group, and a bettor stakes 1 on each
     ...     groups = list(chance)[t % 4]
     ...     q = f.forecast(mu=0.5, groups=groups)
     ...     payments = f.settle(q, t // 4 % 10 < 10 * chance[groups], stake=1.0)

@@ -245,7 +245,7 @@ async def check(asked: Asked) -> Any:
 
 
 async def look_up(desk: Desk, given: Receipt) -> CheckOut:
-    """Look for a receipt in the log. One that is signed with a key of somebody else's is not genuine."""
+    """Look for a receipt in the log. One signed with a key that the log does not name is not genuine."""
 
     def look(book: Book) -> tuple[bool, bool]:
         last, ours = book.head()[0], given.signed[0] in book.public_keys()
@@ -296,7 +296,7 @@ def _read_line(asked: Asked, number: int, line: bytes) -> dict[str, Any]:
         verb, key = given.pop("do", None), given.pop("key", None)
         kinds = _LINES[access.role]
         if not isinstance(verb, str) or verb not in kinds:
-            raise Stop(403, f"line {number}: the role {access.role} may only do: {', '.join(kinds)}")
+            raise Stop(403, f"line {number}: as {access.role} you may do {', '.join(kinds)}")
         body = msgspec.structs.asdict(msgspec.convert(given, kinds[verb]))
         by = {"by": access.name} if verb in ("stake", "report") else {}
         return {"do": verb, "key": own_key(access, key)} | body | by
@@ -309,7 +309,7 @@ def own_key(access: Access, key: Any) -> str | None:
     if key is None:
         return None
     if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY:
-        raise ValueError(f"the key of a request must be text of 1 to {LONGEST_KEY} characters")
+        raise ValueError(f"the key of a request must be a text of 1 to {LONGEST_KEY} characters")
     return f"{access.id} {key}"
 
 

@@ -77,11 +77,11 @@ def _metrics(service: Service) -> Callable[[Request], Any]:
         lines += ["# TYPE makewhole_groups_total counter", f"makewhole_groups_total {service.desk.groups}"]
         read = service.desk.read
         # A list: a book may be added while another is read.
-        told = [(name, await read(name, lambda book: book.statement())) for name in list(service.heads)]
+        books = [(name, await read(name, lambda book: book.statement())) for name in list(service.heads)]
         for field in ("capital", "lost", "left", "at_risk", "cash", "open", "events", "compensated"):
             lines.append(f"# TYPE makewhole_book_{field} gauge")
             lines += [
-                f"makewhole_book_{field}{{book={_quoted(name)}}} {getattr(s, field)}" for name, s in told
+                f"makewhole_book_{field}{{book={_quoted(name)}}} {getattr(s, field)}" for name, s in books
             ]
         return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 
@@ -167,9 +167,9 @@ async def _problem(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         title = "not found" if error.status_code == 404 else "not this method"
         detail = f"there is no {request.method} {request.url.path}"
-        told = answer(Problem(title, error.status_code, detail=detail))
-        told.headers.update(error.headers or {})  # a 405 says which methods there are
-        return told
+        response = answer(Problem(title, error.status_code, detail=detail))
+        response.headers.update(error.headers or {})  # a 405 lists the methods that exist
+        return response
     return answer(problem_of(error), error.wait if isinstance(error, Stop) else 1)
 
 

@@ -66,10 +66,10 @@ class Demo:
         self._random = random.Random(0)  # noqa: S311 - simulated passengers, not secrets
         self._late: dict[Any, list[float]] = {}
         service.notes[BOOK] = _NOTE
-        apart = Grouped(Barrier(_RESERVE, spread=0.02))
+        by_airport = Grouped(Barrier(_RESERVE, spread=0.02))
         lines = Lines(each=_LINE)
         service.ledger.create(
-            BOOK, capital=_CAPITAL, max_stake=_CAP, unit="cent", correction=apart, lines=lines
+            BOOK, capital=_CAPITAL, max_stake=_CAP, unit="cent", correction=by_airport, lines=lines
         )
 
     def _chance(self, *keys: Any) -> float:

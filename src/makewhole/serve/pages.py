@@ -114,7 +114,7 @@ class Pages:
     async def _read(self, request: Request, function: Callable[[Book], Any]) -> Any:
         return await self._service.desk.read(request.path_params["book"], function)
 
-    # --- for everybody ------------------------------------------------------------------------------------
+    # --- for everyone -------------------------------------------------------------------------------------
 
     async def _home(self, request: Request) -> Response:
         names = list(self._service.heads)
@@ -291,12 +291,12 @@ class Pages:
         return answer
 
 
-def _group(name: str | int, told: Statement) -> dict[str, Any]:
-    """Return a row of the table of groups."""
-    verdict = "losing" if told.alarm else "unlucky" if told.total_loss > 0 else "neither"
-    if told.refuted:
+def _group(name: str | int, own: Statement) -> dict[str, Any]:
+    """Return a row of the table of groups, from the group's own statement."""
+    verdict = "losing" if own.alarm else "unlucky" if own.total_loss > 0 else "neither"
+    if own.refuted:
         verdict += "; the forecasts are refuted"
-    sums = {"rounds": told.rounds, "bets": told.bets, "turnover": told.turnover, "lost": told.total_loss}
+    sums = {"rounds": own.rounds, "bets": own.bets, "turnover": own.turnover, "lost": own.total_loss}
     return {"name": str(name), "verdict": verdict} | sums
 
 
@@ -307,7 +307,7 @@ def _id(request: Request) -> str:
 
 def _timeline(events: list[Event]) -> list[tuple[int, str]]:
     """Return what happened to an id, in words; no customer is named."""
-    told = []
+    timeline = []
     for event in events:
         body = event.data()
         if event.kind == "forecast":
@@ -324,8 +324,8 @@ def _timeline(events: list[Event]) -> list[tuple[int, str]]:
             words = f"called off: {_money(body['refunds'])} returned"
         else:
             words = f"compensated outside the certificate: {_money(body['amount'])}"
-        told.append((event.at, words))
-    return told
+        timeline.append((event.at, words))
+    return timeline
 
 
 def _is_amount(text: str) -> bool:

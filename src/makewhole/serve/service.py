@@ -283,7 +283,7 @@ async def _read_body(request: Request, most: int) -> bytes:
     while more:
         message = await request.receive()
         if message["type"] == "http.disconnect":  # the client is gone, but nothing failed
-            raise Stop(400, "the client disconnected before the end of the body")
+            raise Stop(400, "the body ended before its end")
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         more = message.get("more_body", False)
@@ -293,7 +293,7 @@ async def _read_body(request: Request, most: int) -> bytes:
 
 
 def _count_lines(body: bytes) -> int:
-    """Return the most requests that a body of lines can have: blank ones count, but nobody sends them."""
+    """Return an upper bound on the number of requests in a body of lines: blank lines count as well."""
     return body.count(b"\n") + 1
 
 
