@@ -25,7 +25,7 @@ class CellCorrection(Stepped):
 
     Each cell keeps its best response, Σwx/Σw over the outcomes credited to it: the λ that would have balanced
     them. The best response of a cell without outcomes is 0 if the cell contains 0, else its midpoint. The two
-    outermost cells also take all targets beyond [low, high], but such targets void the guarantees.
+    outermost cells also take all targets beyond [low, high], but such targets break the guarantees.
     """
 
     options = ("cells",)
