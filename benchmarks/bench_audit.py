@@ -18,18 +18,18 @@ from timing import Row, side_by_side
 
 ROWS = 50_000_000
 
-# Literally the sums of an audit, without its looking for gaps and nonsense, in one query with one scan.
+# Exactly the sums of an audit, without its checks for missing or invalid numbers, in one query and one scan.
 QUERY = """
 with t as (
     select mu, y::double as y, least(floor(mu * 15)::int, 14) as bin, carrier, origin,
-           (y - mu) * (y - mu) as squared, ln(case when y = 1 then mu else 1 - mu end) as log_said
+           (y - mu) * (y - mu) as squared, ln(case when y = 1 then mu else 1 - mu end) as log_chance
     from '{path}'
 )
-select bin, carrier, origin, count(*), sum(y), sum(mu), sum(squared), sum(log_said)
+select bin, carrier, origin, count(*), sum(y), sum(mu), sum(squared), sum(log_chance)
 from t group by grouping sets ((bin, carrier), (bin, origin))
 """
 
-# The same by cluster: the sums of every pair of a cell and a cluster, and what follows from them by cell.
+# The same by cluster: the sums of every pair of a cell and a cluster, and from them those of every cell.
 CLUSTERED = """
 with t as (
     select y::double as y, mu, least(floor(mu * 15)::int, 14) as bin, carrier, day from '{path}'
@@ -58,7 +58,7 @@ def make(path: str) -> None:
 
 
 def measure(path: str, kind: str = "rows") -> None:
-    """In a process of its own, for the memory's sake: seconds of the bare query and of the audit, in turn."""
+    """Print the seconds of the bare query and of the audit, in turn, and this process's peak memory."""
     import duckdb
 
     options: Any = {"clusters": {"groups": ["carrier"], "cluster": "day"}}.get(

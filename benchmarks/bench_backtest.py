@@ -14,14 +14,14 @@ from makewhole.backtesting.result import BacktestResult
 from timing import Row, side_by_side
 
 ROWS = 5_000_000
-OPEN = 300  # forecasts open at once, where outcomes come late
+OPEN = 300  # forecasts open at the same time, if outcomes come late
 FEW = 20_000  # rows for the plain loop
 GROUPS = 1_000
 NAMES, CROWD = 1_000, 1_000_000  # customers with lines
 
 
 def rows() -> list[Row]:
-    """One row per compiled correction, on one core; the last states rows a second against 20 million."""
+    """Return a row per compiled correction, on one core; the last compares with 20 million rows a second."""
     draw = np.random.default_rng(0)
     mu, stake = draw.uniform(size=ROWS), draw.normal(size=ROWS)
     outcome = (draw.random(ROWS) < mu).astype(np.float64)
@@ -48,13 +48,13 @@ def rows() -> list[Row]:
         mw.backtest(log[:10], correction=correction, max_stake=cap)  # compile first
     peer, *ours = side_by_side(numpy_pass, *(replay(c) for c in corrections.values()))
     nano = 1e9 / ROWS
-    found = [
+    compiled = [
         Row(f"backtest, {name}", seconds * nano, "one NumPy pass", peer * nano, "ns/row", 4.0)
         for name, seconds in zip(corrections, ours, strict=True)
     ]
-    slowest = max(row.ours for row in found)
+    slowest = max(row.ours for row in compiled)
     return [
-        *found,
+        *compiled,
         Row("backtest, slowest of these", slowest, "20 million rows a second", 50.0, "ns/row", 1.0),
         *group_rows(log, cap),
         *limited_rows(log, cap),
@@ -63,12 +63,12 @@ def rows() -> list[Row]:
 
 
 def group_rows(log: pl.DataFrame, cap: float) -> list[Row]:
-    """Many groups, each with a correction of its own, against the same rows as one group."""
+    """Compare many groups, each with its own correction, with the same rows as one group."""
     log = log.with_columns(group=np.random.default_rng(2).integers(0, GROUPS, ROWS))
     texts = log.with_columns(pl.col("group").cast(pl.String))
     correction, own = mw.StandardRegret(), mw.Balance()
-    for one in (log, texts):
-        mw.backtest(one[:10], group="group", correction=correction)  # compile first
+    for frame in (log, texts):
+        mw.backtest(frame[:10], group="group", correction=correction)  # compile first
     mw.backtest(log[:10], group="group", correction=own)
     whole, grouped, named, balanced = side_by_side(
         lambda: mw.backtest(log, correction=correction, max_stake=cap),
@@ -85,7 +85,7 @@ def group_rows(log: pl.DataFrame, cap: float) -> list[Row]:
 
 
 def limited_rows(log: pl.DataFrame, cap: float) -> list[Row]:
-    """A capital, customers with lines of their own, and a thaw, against a plain loop and 5 million rows."""
+    """Compare a capital, customers with lines, and a thaw with a plain loop and 5 million rows a second."""
     draw = np.random.default_rng(3)
     idle = log.with_columns(who=draw.integers(0, NAMES, ROWS), stake=log["stake"] * (draw.random(ROWS) < 0.7))
     crowd = idle.with_columns(who=draw.integers(0, CROWD, ROWS))
@@ -119,7 +119,7 @@ def limited_rows(log: pl.DataFrame, cap: float) -> list[Row]:
 
 
 def late_rows(log: pl.DataFrame, cap: float) -> list[Row]:
-    """Late outcomes and customers, against a plain loop over a forecaster and against no delays at all."""
+    """Compare late outcomes and customers with a plain loop over a forecaster, and with no delays."""
     draw, time = np.random.default_rng(1), np.arange(ROWS)
     log = log.with_columns(time=time, known=time + draw.integers(1, 2 * OPEN, ROWS))
     few = log[:FEW]

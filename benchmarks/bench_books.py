@@ -1,4 +1,4 @@
-"""Many forecasts at once, statements of large books, and an insured river model against the model itself."""
+"""Batches of forecasts, statements of large books, and an insured river model against the model itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STAKES = 5_000
 
 
 def stream_step(insure: bool) -> Callable[[], None]:
-    """A pass over a real stream: scale, predict, learn; insured, with a bet on every row."""
+    """Return a pass over a real stream: scale, predict, learn; if insured, with a bet on every row."""
     stream = list(datasets.Phishing())
 
     def run() -> None:
@@ -35,7 +35,7 @@ def stream_step(insure: bool) -> Callable[[], None]:
 
 
 def batch() -> Callable[[], None]:
-    """A hundred thousand forecasts at once, and their outcomes."""
+    """Return a batch of a hundred thousand forecasts, and their outcomes."""
     mus = np.random.default_rng(0).uniform(size=BATCH)
     outcomes = dict.fromkeys(range(BATCH), 1)
 
@@ -48,7 +48,7 @@ def batch() -> Callable[[], None]:
 
 
 def statements() -> Callable[[], None]:
-    """A hundred statements of a book with 10⁴ open forecasts and 10⁴ groups."""
+    """Return a hundred statements of a book with 10⁴ open forecasts and 10⁴ groups."""
     f = mw.InsuredForecaster(None, mw.Grouped(mw.Reserve(0.01)), mode="sound", max_stake=1.0)
     f.forecast_many(mu=np.full(10_000, 0.5), groups=[f"group {k}" for k in range(10_000)])
 
@@ -60,9 +60,10 @@ def statements() -> Callable[[], None]:
 
 
 def stakes(names: int, *, own: bool) -> Callable[[], float]:
-    """Time stakes on open forecasts of a book with a capital, in which so many customers have staked before.
+    """Time stakes on open forecasts of a book with a capital, in which `names` customers have staked before.
 
-    With names each is at her own price, else all at the common one. The forecasts are voided afterwards.
+    If `own`, each customer is named and pays her own price, else all pay the common one. The forecasts are
+    voided afterwards.
     """
     f = mw.InsuredForecaster(max_stake=1.0, capital=1e9)
     for start in range(0, names, 10_000):
@@ -90,10 +91,10 @@ def stakes(names: int, *, own: bool) -> Callable[[], float]:
 
 
 def stake_rows() -> list[Row]:
-    """A stake at a price of one's own against one at the common price; and many customers against few."""
+    """Compare a stake at a customer's own price with one at the common price; and many customers with few."""
     runs = [stakes(1000, own=False), stakes(1000, own=True), stakes(1_000_000, own=True)]
     best = [float("inf")] * len(runs)
-    for _ in range(7):  # in turns, so that noise falls on all alike
+    for _ in range(7):  # in turns, so that noise affects all alike
         best = [min(before, run()) for before, run in zip(best, runs, strict=True)]
     common, own, crowd = (seconds * 1e6 / STAKES for seconds in best)
     return [
@@ -103,7 +104,7 @@ def stake_rows() -> list[Row]:
 
 
 def rounds(classes: int | None) -> Callable[[], None]:
-    """Forecast + stake + settle, one at a time: of a binary event, or of so many classes in exact mode."""
+    """Return forecast + stake + settle, one at a time: for a binary event, or for classes in exact mode."""
     draw, shape = np.random.default_rng(0), () if classes is None else (classes,)
     mus = draw.uniform(size=STAKES) if classes is None else draw.dirichlet([2.0] * classes, STAKES)
     stakes = draw.uniform(-0.5, 0.5, (STAKES, *shape)).tolist()
@@ -120,7 +121,7 @@ def rounds(classes: int | None) -> Callable[[], None]:
 
 
 def class_rows() -> list[Row]:
-    """Rounds with classes, for each class, against binary rounds."""
+    """Compare rounds with classes, per class, with binary rounds."""
     binary, three, ten = (s * 1e6 / STAKES for s in side_by_side(rounds(None), rounds(3), rounds(10)))
     what = "forecast + stake + settle, {} classes: a class"
     return [
@@ -130,7 +131,7 @@ def class_rows() -> list[Row]:
 
 
 def rows() -> list[Row]:
-    """Each against a river step; the insured model against its own."""
+    """Compare each with a river step, and the insured model with the model itself."""
     micro, peer = 1e6 / STEPS, "river LogisticRegression"
     step, at_once, asked = side_by_side(river_step(), batch(), statements())
     many, told = "forecast_many + settle_many, 10⁵ at once", "statement(), 10⁴ open forecasts, 10⁴ groups"

@@ -28,7 +28,7 @@ def river_step() -> Callable[[], None]:
 
 
 def floor() -> Callable[[], None]:
-    """Two Python method calls that do nothing: what no pair of verbs can be faster than."""
+    """Two Python method calls that do nothing: a lower bound for any pair of calls."""
 
     class Nothing:
         def propose(self) -> int:
@@ -57,7 +57,7 @@ def correction_step(correction: Any) -> Callable[[], None]:
 
 
 def attacked_step(correction: Any) -> Callable[[], None]:
-    """The same against an agent that pushes away from λ, so that cells keep pointing elsewhere."""
+    """The same against an agent that pushes away from λ, so that the cells' best responses keep moving."""
 
     def run() -> None:
         for _ in range(STEPS):
@@ -68,7 +68,7 @@ def attacked_step(correction: Any) -> Callable[[], None]:
 
 
 def insured_step(corrections: list[Any]) -> Callable[[], None]:
-    """All steps, shared among these: how often swap regret draws a cell depends on its seed."""
+    """All steps, shared among these corrections: how often swap regret draws a cell depends on its seed."""
     outcomes = np.random.default_rng(0).integers(0, 2, STEPS // len(corrections)).tolist()
 
     def run() -> None:
@@ -83,7 +83,7 @@ def insured_step(corrections: list[Any]) -> Callable[[], None]:
 
 
 def rows() -> list[Row]:
-    """Every pair of verbs against the same river step."""
+    """Compare every pair of calls with the same river step."""
     cases: list[tuple[str, Callable[[], None], float | None]] = [
         ("floor: two empty method calls", floor(), None)
     ]

@@ -24,7 +24,7 @@ FLIGHTS, TORCH_FLIGHTS, SHARE = 50_000, 300, 0.3
 
 
 def torch_season(events: datasets.Events, rounds: int) -> float:
-    """Batch size 1, two nets of 8 units, plain gradient steps, 1000 passengers drawn and sorted."""
+    """Run a season with batch size 1, two nets of 8 units, plain gradient steps, 1000 passengers sorted."""
     torch.manual_seed(0)
     torch.set_num_threads(1)
 
@@ -33,7 +33,7 @@ def torch_season(events: datasets.Events, rounds: int) -> float:
         return torch.nn.Sequential(first, torch.nn.LeakyReLU(), last)
 
     mu_net, c_net = net(), net()
-    for made, bias in ((mu_net, 0.5), (c_net, 0.0)):  # as ours begin
+    for made, bias in ((mu_net, 0.5), (c_net, 0.0)):  # initialised like ours
         torch.nn.init.zeros_(made[2].weight)
         torch.nn.init.constant_(made[2].bias, bias)
     mu_step = torch.optim.SGD(mu_net.parameters(), lr=0.003)
@@ -78,7 +78,7 @@ def torch_season(events: datasets.Events, rounds: int) -> float:
 
 
 def main() -> int:
-    """Print the ratio, and both revenues: they must tell the same story."""
+    """Print the ratio, and both revenues, which must agree."""
     settings = flights.FlightSettings(rounds=FLIGHTS)
     events = flights.load(settings)
     few = events.take(np.arange(10))

@@ -1,4 +1,4 @@
-"""Importing makewhole, against importing NumPy, each in a fresh interpreter with its bytecode at hand."""
+"""Importing makewhole, against importing NumPy, each in a fresh interpreter with its bytecode cached."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CODE = "import time; t = time.perf_counter(); import {}; print(time.perf_counter
 
 
 def rows() -> list[Row]:
-    """The best of fifteen, in turns; the first of each only writes the bytecode, as an install does."""
+    """Time fifteen imports of each, in turns; the first ones only write the bytecode, as an install does."""
     best = {"numpy": float("inf"), "makewhole": float("inf")}
     with tempfile.TemporaryDirectory() as bytecode:
         environment = os.environ | {"PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""}

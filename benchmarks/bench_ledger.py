@@ -20,12 +20,12 @@ GROUP, GROUPS = 64, 20
 ALONE = 1_000
 STAKES = 100_000
 CUSTOMERS = 50
-# 60 µs a round and 20 µs an event, where a round in memory takes 21 µs and to read an event 2.65.
+# 60 µs a round and 20 µs an event; a round in memory takes 21 µs, and reading an event 2.65.
 ROUND, VERIFIED = 2.85, 7.5
 
 
 def requests(start: int, count: int) -> list[dict[str, Any]]:
-    """Rounds: a forecast, a stake, and its settlement."""
+    """Return the requests of rounds: a forecast, a stake, and its settlement."""
     asked: list[dict[str, Any]] = []
     for k in range(start, start + count):
         id_ = f"flight {k}"
@@ -36,12 +36,12 @@ def requests(start: int, count: int) -> list[dict[str, Any]]:
 
 
 def new_book(ledger: Ledger, name: str = "book") -> Book:
-    """A book with a capital that lasts."""
+    """Create a book with enough capital for all rounds."""
     return ledger.create(name, capital=10_000_000, max_stake=100_000, unit="cent")
 
 
 def bare(path: Path) -> Callable[[Any], None]:
-    """SQLite alone: insert a row into the same table, with the same settings, in a transaction of its own."""
+    """Return a function that inserts a row in its own transaction: bare SQLite, same table, same settings."""
     connection = apsw.Connection(str(path))
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
@@ -59,9 +59,9 @@ def bare(path: Path) -> Callable[[Any], None]:
 
 
 def alone(folder: Path) -> tuple[float, float]:
-    """Milliseconds for a stake that is stored by itself, and for a bare insert of the same bytes.
+    """Return the milliseconds for a stake that is stored by itself, and for a bare insert of the same bytes.
 
-    They take turns, stake by stake: what the disk does meanwhile falls on both alike.
+    They take turns, stake by stake, so that other work on the disk affects both alike.
     """
     took = [0.0, 0.0]
     with Ledger.open(folder / "alone.db") as ledger:
@@ -78,7 +78,7 @@ def alone(folder: Path) -> tuple[float, float]:
 
 
 def in_memory(rounds: int) -> Callable[[], None]:
-    """The same rounds in a forecaster that stores nothing."""
+    """Return the same rounds in a forecaster that stores nothing."""
     f = mw.InsuredForecaster(max_stake=100_000, capital=10_000_000)
 
     def run() -> None:
@@ -91,14 +91,14 @@ def in_memory(rounds: int) -> Callable[[], None]:
 
 
 def cpu(function: Callable[[], object]) -> float:
-    """Seconds of CPU."""
+    """Return the seconds of CPU that a call takes."""
     began = time.process_time()
     function()
     return time.process_time() - began
 
 
 def grouped(folder: Path) -> tuple[float, float, float, float, float]:
-    """CPU of a round in groups and in memory, and of an event verified or only read; how long to open it."""
+    """Return the CPU of a round in groups and in memory, of verifying and reading an event; and opening."""
     with Ledger.open(folder / "grouped.db") as ledger:
         book = new_book(ledger)
         ours, memory = float("inf"), float("inf")
@@ -128,7 +128,7 @@ def grouped(folder: Path) -> tuple[float, float, float, float, float]:
 
 
 def many_stakes(folder: Path) -> float:
-    """Seconds to settle an id with a hundred thousand stakes."""
+    """Return the seconds to settle an id with a hundred thousand stakes."""
     with Ledger.open(folder / "many.db") as ledger:
         book = ledger.create("book", capital=10**9, max_stake=10**8, unit="cent")
         book.forecast("flight", mu=0.3)
@@ -145,14 +145,14 @@ def many_stakes(folder: Path) -> float:
 
 
 def rows() -> list[Row]:
-    """All of it."""
+    """Return all rows."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        one, insert = alone(folder)
+        single, insert = alone(folder)
         ours, memory, verified, floor, opened = grouped(folder)
         settled = many_stakes(folder)
     return [
-        Row("a durable stake by itself", one, "a bare insert of its bytes", insert, "ms", 2.0),
+        Row("a durable stake by itself", single, "a bare insert of its bytes", insert, "ms", 2.0),
         Row("a round of 3 events, in groups of 64 (CPU)", ours, "the round in memory", memory, "µs", ROUND),
         Row("to verify an event (CPU)", verified, "to hash and to read it", floor, "µs", VERIFIED),
         Row("to open a book of 19,000 events", opened, "a second", 1.0, "s", 1.0),

@@ -1,8 +1,8 @@
 """Mending the same forecasts for the same groups: our methods against MCGrad (Tax et al. 2026).
 
 Each method learns from the same held-out forecasts and groups. "certified" is what SoundClassifier publishes:
-it sets rows aside to certify with, keeps the forecasts if no map is better, and rounds to levels. On UCI
-Adult and on published odds of games, from MAKEWHOLE_DATA or downloaded once, and on made-up people:
+it sets rows aside to certify with, keeps the forecasts if no map is better, and rounds to levels. The data:
+UCI Adult and published odds of games, from MAKEWHOLE_DATA or downloaded once, and made-up people. Run it with
 `make bench-mcgrad`.
 """
 
@@ -34,7 +34,7 @@ ADULT_GROUPS = ["sex", "race", "marital_status"]
 
 
 def adult() -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
-    """What a logistic regression without the groups says of each half, for the first half held out."""
+    """Return forecasts by logistic regression without the groups for both halves; held out for the first."""
     people = datasets.load_adult_table().to_pandas().rename(columns={"over_50k": "y"})
     train, test = people[~people["test"]].copy(), people[people["test"]].copy()
     numbers, labels = ["age", "education_num", "hours_per_week"], ["workclass", "occupation"]
@@ -48,7 +48,7 @@ def adult() -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
 
 
 def made_up() -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
-    """Five ways to group people, one of which the forecast should have known."""
+    """Return people grouped in five ways, one of which the forecast should have used."""
     draw, rows = np.random.default_rng(0), 200_000
     table = pd.DataFrame({f"g{k}": draw.integers(0, 5, rows).astype(str) for k in range(5)})
     x = draw.normal(size=rows)
@@ -59,7 +59,7 @@ def made_up() -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
 
 
 def games(league: Literal["mlb", "nba"]) -> Callable[[], tuple[pd.DataFrame, pd.DataFrame, list[str]]]:
-    """Published odds: the earlier half to learn from, the later half to test with."""
+    """Return published odds: the earlier half to learn from, the later half to test with."""
 
     def make() -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
         table = datasets.load_538(league).to_pandas().sort_values("date", kind="stable")
@@ -82,7 +82,7 @@ def ours(method: str) -> Callable[..., Any]:
 
 
 class Said(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
-    """A model that says what is in the column p."""
+    """A model that forecasts the column p."""
 
     def fit(self, X: Any = None, y: Any = None) -> Said:
         """Learn nothing."""
@@ -90,7 +90,7 @@ class Said(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         return self
 
     def predict_proba(self, X: pd.DataFrame) -> Any:
-        """Say it."""
+        """Return the column p."""
         return np.column_stack([1 - X["p"], X["p"]])
 
 
@@ -100,7 +100,7 @@ def certified(method: Any) -> Callable[..., Any]:
             FrozenEstimator(Said().fit()), groups=groups, method=method, random_state=0
         )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of groups with few rows
+            warnings.simplefilter("ignore")  # about groups with few rows
             model.fit(train[["p", *groups]], train["y"])
         return model.predict_proba(test[["p", *groups]])[:, 1]
 
@@ -132,9 +132,9 @@ def main() -> None:
         train, test, groups = make()
         for way, mend in ways.items():
             began = time.perf_counter()
-            said = np.clip(mend(train, test, groups), 1e-6, 1 - 1e-6)
+            mu = np.clip(mend(train, test, groups), 1e-6, 1 - 1e-6)
             seconds = time.perf_counter() - began
-            table = test.assign(q=said)
+            table = test.assign(q=mu)
             report = mw.audit(table, mu="q", outcome="y", groups=groups)
             error = MulticalibrationError(table, "y", "q", categorical_segment_columns=groups).mce
             numbers = [f"{seconds:.2f}", f"{report.brier:.4f}", f"{report.log_loss:.4f}"]

@@ -1,6 +1,6 @@
-"""SoundClassifier.fit on Adult, 48,842 rows, beyond its models' own fits.
+"""SoundClassifier.fit on Adult, 48,842 rows, without its models' own fits.
 
-Only where MAKEWHOLE_DATA names the folder with Adult: a benchmark does not download.
+Runs only if MAKEWHOLE_DATA names the folder with Adult: a benchmark does not download.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LIMIT = 1.0
 
 
 class Timed(GaussianNB):  # type: ignore[misc]  # scikit-learn is not typed
-    """A model that adds up the seconds that it takes by itself."""
+    """A model that adds up the seconds that it takes."""
 
     spent = 0.0
 
@@ -36,13 +36,13 @@ class Timed(GaussianNB):  # type: ignore[misc]  # scikit-learn is not typed
     def predict_proba(self, X: Any) -> Any:
         """Forecast."""
         began = time.perf_counter()
-        said = super().predict_proba(X)
+        mu = super().predict_proba(X)
         Timed.spent += time.perf_counter() - began
-        return said
+        return mu
 
 
 def rows() -> list[Row]:
-    """Against the second that we set ourselves, and the models' own fits."""
+    """Compare with our target of one second, and with the models' own fits."""
     if not os.environ.get("MAKEWHOLE_DATA"):
         return []
     table = datasets.load_adult_table().to_pandas()
@@ -51,17 +51,17 @@ def rows() -> list[Row]:
     for name in X.columns:
         if not pd.api.types.is_numeric_dtype(X[name]):
             X[name] = pd.factorize(X[name])[0]
-    found = []
+    timed = []
     for method in METHODS:
         best, own = float("inf"), float("inf")
         for _ in range(3):
             Timed.spent, began = 0.0, time.perf_counter()
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of cells with few rows
+                warnings.simplefilter("ignore")  # about cells with few rows
                 mw.SoundClassifier(Timed(), groups=["sex", "race"], method=method, random_state=0).fit(X, y)
             best = min(best, time.perf_counter() - began - Timed.spent)
             own = min(own, Timed.spent)
         label = f"SoundClassifier({method!r}), beyond its models"
-        found.append(Row(label, best, f"{LIMIT:g} s", LIMIT, "s", 1.0))
-        found.append(Row(label, best, "its models, naive Bayes, by themselves", own, "s"))
-    return found
+        timed.append(Row(label, best, f"{LIMIT:g} s", LIMIT, "s", 1.0))
+        timed.append(Row(label, best, "its models, naive Bayes, by themselves", own, "s"))
+    return timed

@@ -1,4 +1,4 @@
-"""The server against an echo of bare Starlette: the same web server, 64 connections, the client included."""
+"""The server against a bare Starlette echo: the same web server, 64 connections, the client included."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONG_IDS, LONG_STAKES = 1_000, 1_000  # a million settled stakes
 
 
 class Measured(NamedTuple):
-    """How long a request took in all, and the slowest hundredth of them, in microseconds."""
+    """The time per request, and the 99th percentile of their latencies, in microseconds."""
 
     each: float
     p99: float
@@ -38,7 +38,7 @@ class Measured(NamedTuple):
 
 
 def echo(port: int) -> None:
-    """Serve what is posted, as it is."""
+    """Serve every posted body back unchanged."""
     import msgspec
     import uvicorn
     from starlette.applications import Starlette
@@ -54,11 +54,11 @@ def echo(port: int) -> None:
     uvicorn.run(app, port=port, log_level="warning", access_log=False)
 
 
-# --- the client, in a process of its own ------------------------------------------------------------------
+# --- the client, in a separate process --------------------------------------------------------------------
 
 
 def request(path: str, key: str, body: dict[str, Any], once: str) -> bytes:
-    """A POST as bytes."""
+    """Return a POST request as bytes."""
     text = json.dumps(body).encode()
     head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
     head += f"content-length: {len(text)}\r\n"
@@ -67,7 +67,7 @@ def request(path: str, key: str, body: dict[str, Any], once: str) -> bytes:
 
 
 async def ask(port: int, kind: str, key: str, number: int, until: float, taken: list[float]) -> None:
-    """Ask again and again on one connection, and note how long each answer took."""
+    """Send requests on one connection, one after the other, and record how long each answer took."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     count, run = 0, time.time_ns()
     while time.perf_counter() < until:
@@ -87,7 +87,7 @@ async def ask(port: int, kind: str, key: str, number: int, until: float, taken: 
 
 
 async def load(port: int, kind: str, key: str) -> None:
-    """Print how many requests were answered a second, and the 99th percentile of their times."""
+    """Print the microseconds per request, and the 99th percentile of their times."""
     taken: list[float] = []
     began = time.perf_counter()
     asking = [ask(port, kind, key, number, began + SECONDS, taken) for number in range(CONNECTIONS)]
@@ -97,7 +97,7 @@ async def load(port: int, kind: str, key: str) -> None:
 
 
 async def listen(port: int) -> None:
-    """Listen to what changes, on many connections, until this is ended."""
+    """Listen for live updates on many connections, until terminated."""
     lines = [await asyncio.open_connection("127.0.0.1", port) for _ in range(LISTENERS)]
     for _, writer in lines:
         writer.write(b"GET /live HTTP/1.1\r\nhost: x\r\n\r\n")
@@ -117,7 +117,7 @@ async def listen(port: int) -> None:
 
 @contextlib.contextmanager
 def process(*words: Any) -> Iterator[subprocess.Popen[str]]:
-    """A process that is ended at the end."""
+    """Run a process that is terminated at the end."""
     made = subprocess.Popen([sys.executable, *map(str, words)], stdout=subprocess.PIPE, text=True)
     try:
         yield made
@@ -127,7 +127,7 @@ def process(*words: Any) -> Iterator[subprocess.Popen[str]]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a free port."""
     with socket.socket() as tried:
         tried.bind(("127.0.0.1", 0))
         port: int = tried.getsockname()[1]
@@ -135,7 +135,7 @@ def free_port() -> int:
 
 
 def answers(port: int) -> None:
-    """Wait until somebody listens."""
+    """Wait until the server answers."""
     for _ in range(400):
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
             return
@@ -144,19 +144,19 @@ def answers(port: int) -> None:
 
 
 def measure(port: int, kind: str, key: str = "") -> Measured:
-    """One run of the client."""
+    """Run the client once."""
     words = [sys.executable, __file__, "load", str(port), kind, key]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     return Measured(*json.loads(done.stdout))
 
 
-def best(found: list[Measured]) -> Measured:
-    """The fastest run."""
-    return min(found)
+def best(runs: list[Measured]) -> Measured:
+    """Return the fastest run."""
+    return min(runs)
 
 
 def new_ledger(path: Path) -> str:
-    """A ledger with forecasts that take any number of small stakes; returns a customer's key."""
+    """Create a ledger with forecasts that take any number of small stakes; returns a customer's key."""
     with Ledger.open(path) as ledger:
         book = ledger.create(BOOK, capital=10**9, max_stake=10**8, unit="cent")
         book.do_many([{"do": "forecast", "id": f"flight {k}", "mu": 0.3} for k in range(IDS)])
@@ -164,7 +164,7 @@ def new_ledger(path: Path) -> str:
 
 
 def long_ledger(path: Path) -> None:
-    """A ledger whose book has a million settled stakes."""
+    """Create a ledger whose book has a million settled stakes."""
     with Ledger.open(path) as ledger:
         book = ledger.create(BOOK, capital=10**9, max_stake=10**8, unit="cent")
         for k in range(LONG_IDS):
@@ -178,13 +178,13 @@ def long_ledger(path: Path) -> None:
 
 
 def fetch(port: int, path: str) -> int:
-    """How many bytes an answer has."""
+    """Return how many bytes an answer has."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
         return len(answer.read())
 
 
 def page_rows() -> list[Row]:
-    """The statement of a book with a million settled stakes: the page, its charts, and all that they load."""
+    """Time the statement of a book with a million settled stakes: the page, its charts, and all they load."""
     parts = (f"/books/{BOOK}", f"/books/{BOOK}/charts.json")
     files = [
         f"/static/{name}" for name in ("uplot-1.6.32.min.js", "uplot-1.6.32.min.css", "page.css", "page.js")
@@ -212,7 +212,7 @@ def page_rows() -> list[Row]:
 
 
 def rows() -> list[Row]:
-    """All of it."""
+    """Return all rows."""
     with contextlib.ExitStack() as stack:
         path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "books.db"
         key, ours, theirs = new_ledger(path), free_port(), free_port()
@@ -220,18 +220,18 @@ def rows() -> list[Row]:
         stack.enter_context(process(__file__, "echo", theirs))
         answers(ours)
         answers(theirs)
-        found: dict[str, list[Measured]] = {"echo": [], "stakes": [], "quotes": [], "alone": [], "heard": []}
-        for _ in range(TURNS):  # in turns, so that noise falls on all alike
-            found["echo"].append(measure(theirs, "echo"))
-            found["stakes"].append(measure(ours, "stakes", key))
-            found["quotes"].append(measure(ours, "quotes", key))
+        runs: dict[str, list[Measured]] = {"echo": [], "stakes": [], "quotes": [], "alone": [], "heard": []}
+        for _ in range(TURNS):  # in turns, so that noise affects all alike
+            runs["echo"].append(measure(theirs, "echo"))
+            runs["stakes"].append(measure(ours, "stakes", key))
+            runs["quotes"].append(measure(ours, "quotes", key))
         for _ in range(TURNS):
-            found["alone"].append(measure(ours, "stakes", key))
+            runs["alone"].append(measure(ours, "stakes", key))
             with process(__file__, "listen", ours) as listening:
                 if listening.stdout is not None:
                     listening.stdout.readline()
-                found["heard"].append(measure(ours, "stakes", key))
-    echoed, staked, quoted, alone, heard = (best(one) for one in found.values())
+                runs["heard"].append(measure(ours, "stakes", key))
+    echoed, staked, quoted, alone, heard = (best(each) for each in runs.values())
     peer = "an echo of Starlette"
     return [
         Row("a durable stake, of 64 at once", staked.each, peer, echoed.each, "µs", 1 / 0.3),

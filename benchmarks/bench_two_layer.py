@@ -14,7 +14,7 @@ STEPS = 20_000
 
 
 def rows() -> list[Row]:
-    """Against the microseconds we set ourselves, and NumPy doing one forward pass of one network."""
+    """Compare with our targets in microseconds, and with one forward pass of one network in NumPy."""
     draw = np.random.default_rng(0)
     columns = np.stack(
         [np.zeros(STEPS) + k for k in range(3)]
@@ -42,9 +42,9 @@ def rows() -> list[Row]:
         one_forward_pass, lambda: plain.run(table, outcome, stake), lambda: adam.run(table, outcome, stake)
     )
     micro = 1e6 / STEPS
-    found = []
+    timed = []
     for name, seconds, limit in (("plain gradient", ours[0], 2.0), ("dense Adam", ours[1], 12.0)):
-        found.append(Row(f"two nets, {name}", seconds * micro, f"{limit:g} µs", limit, "µs/step", 1.0))
+        timed.append(Row(f"two nets, {name}", seconds * micro, f"{limit:g} µs", limit, "µs/step", 1.0))
         peer_name = "NumPy, one forward pass of one net"
-        found.append(Row(f"two nets, {name}", seconds * micro, peer_name, peer * micro, "µs/step"))
-    return found
+        timed.append(Row(f"two nets, {name}", seconds * micro, peer_name, peer * micro, "µs/step"))
+    return timed

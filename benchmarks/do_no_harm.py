@@ -1,11 +1,11 @@
 """What publishing costs forecasts that need no mending: `python benchmarks/do_no_harm.py`.
 
-Not a benchmark of time. Published odds of games (from MAKEWHOLE_DATA, or downloaded once) and made-up
-forecasts that are right go through SoundClassifier: one half of the rows to fit, the other to test. A line
-has the share of the splits in which the forecasts were kept unchanged, and of these: how many levels there
-were; how much more log loss per row than the forecasts as they came, its paired standard error, their ratio
-z, and the worst split; and the certified c, its mean and the widest. The last column is the log loss of the
-splits in which they were mended. Splits share rows, so errors and z are those of one split.
+This does not measure time. Published odds of games (from MAKEWHOLE_DATA, or downloaded once) and made-up
+forecasts that are right go through SoundClassifier: one half of the rows to fit, the other to test. Each line
+has the share of the splits in which the forecasts were kept unchanged. For these it has the number of levels;
+the log loss per row added to the original forecasts', its paired standard error, their ratio z, and the worst
+split; and the mean and the widest certified c. The last column is the log loss of the splits in which they
+were mended. Splits share rows, so errors and z are those of one split.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from sklearn.frozen import FrozenEstimator
 import makewhole as mw
 from makewhole import datasets
 
-Table = tuple[Any, Any]  # a row of forecasts for each outcome, and then, if there are any, a group; outcomes
+Table = tuple[Any, Any]  # for each outcome a row of forecasts and, optionally, a group; and the outcomes
 
 
 class Said(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
-    """A model that says what is in the first columns of X, one for each class."""
+    """A model that forecasts the first columns of X, one for each class."""
 
     def __init__(self, classes: int = 2) -> None:
         self.classes = classes
@@ -37,12 +37,12 @@ class Said(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         return self
 
     def predict_proba(self, X: Any) -> Any:
-        """Say it."""
+        """Return the first columns."""
         return np.asarray(X, dtype=float)[:, : self.classes]
 
 
 def games(league: Literal["mlb", "nba"], group: bool = False) -> Table:
-    """Published odds that the first team wins; the group is the first team."""
+    """Return published odds that the first team wins; the group is the first team."""
     table = datasets.load_538(league)
     mu = table["mu"].to_numpy().astype(float)
     columns = [1 - mu, mu]
@@ -52,14 +52,14 @@ def games(league: Literal["mlb", "nba"], group: bool = False) -> Table:
 
 
 def made_up(low: float, high: float, rows: int) -> Table:
-    """Forecasts that are right, spread evenly."""
+    """Return forecasts that are right, spread evenly."""
     draw = np.random.default_rng(0)
     p = draw.uniform(low, high, rows)
     return np.column_stack([1 - p, p]), (draw.random(rows) < p).astype(int)
 
 
 def three_way(rows: int, only: int | None = None) -> Table:
-    """Odds like football's, which are right: teams differ in strength, and matches in how close they are.
+    """Return odds like football's, which are right: teams differ in strength, and matches in closeness.
 
     With `only`, those of one outcome against the two others.
     """
@@ -88,7 +88,7 @@ DATA: dict[str, Callable[[], Table]] = {
 
 
 class Split(NamedTuple):
-    """What one split gave."""
+    """The results of one split."""
 
     unchanged: bool
     levels: int
@@ -99,7 +99,7 @@ class Split(NamedTuple):
 
 
 def try_one(X: Any, y: Any, seed: int, method: Any) -> Split:
-    """Fit one half of the rows, and compare what is published with what came, on the other."""
+    """Fit one half of the rows, and compare published with original forecasts on the other."""
     order = np.random.default_rng(seed).permutation(len(y))
     fit, test = np.array_split(order, 2)
     classes = int(y.max()) + 1
@@ -108,11 +108,11 @@ def try_one(X: Any, y: Any, seed: int, method: Any) -> Split:
         FrozenEstimator(Said(classes)), groups=groups, method=method, random_state=seed
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of groups with few rows
+        warnings.simplefilter("ignore")  # about groups with few rows
         model.fit(X[fit], y[fit])
     rows = np.arange(len(test))
-    said, came = model.predict_proba(X[test])[rows, y[test]], X[test][rows, y[test]]
-    more = np.log(came) - np.log(said)
+    published, came = model.predict_proba(X[test])[rows, y[test]], X[test][rows, y[test]]
+    more = np.log(came) - np.log(published)
     error = float(more.std() / np.sqrt(len(more)))
     unchanged = model.kept_ == "unchanged"
     return Split(unchanged, len(model.levels_), float(more.mean()), error, model.mean_c_, model.c_)
@@ -128,18 +128,18 @@ def main() -> None:
     print(f"{'':<26}" + "".join(f"{head:>10}" for head in heads))
     for name, make in DATA.items():
         X, y = make()
-        found = [try_one(X, y, seed, given.method) for seed in range(given.splits)]
-        kept = [one for one in found if one.unchanged]
-        line = [f"{len(kept) / len(found):.0%}"]
+        splits = [try_one(X, y, seed, given.method) for seed in range(given.splits)]
+        kept = [split for split in splits if split.unchanged]
+        line = [f"{len(kept) / len(splits):.0%}"]
         if kept:
             _, levels, lost, error, c, widest = np.array(kept, dtype=float).T
             z = lost / np.maximum(error, 1e-300)
             line += [f"{levels.mean():.1f}", f"{lost.mean():+.5f}", f"{error.mean():.5f}", f"{z.mean():+.2f}"]
             line += [f"{lost.max():+.5f}", f"{c.mean():.4f}", f"{widest.mean():.4f}"]
-        if len(kept) < len(found):
+        if len(kept) < len(splits):
             line += [""] * (8 - len(line))
-            line.append(f"{np.mean([one.lost for one in found if not one.unchanged]):+.5f}")
-        print(f"{name:<26}" + "".join(f"{one:>10}" for one in line), flush=True)
+            line.append(f"{np.mean([split.lost for split in splits if not split.unchanged]):+.5f}")
+        print(f"{name:<26}" + "".join(f"{cell:>10}" for cell in line), flush=True)
 
 
 if __name__ == "__main__":

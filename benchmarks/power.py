@@ -1,7 +1,7 @@
 """How often an audit finds a gap that is there, and one that is not: `python benchmarks/power.py`.
 
-Not a benchmark of time. Every line counts, in 100 made-up tables, those that are refuted. For clusters it
-stands beside two tests that an audit cannot use: one that takes rows for independent, which is wrong here,
+This does not measure time. Every line counts how many of 100 made-up tables are refuted. For clusters, the
+audit is compared with two tests that it cannot use: one that treats rows as independent, which is wrong here,
 and a normal test that knows which rows depend on each other and trusts the normal distribution.
 """
 
@@ -19,7 +19,7 @@ BINS = 15
 
 
 def waves(seed: int, gap: float, rows: int, bins: int) -> pd.DataFrame:
-    """Independent rows: too low in every other bin, too high in the rest."""
+    """Return independent rows: too low in every other bin, too high in the rest."""
     draw = np.random.default_rng(seed)
     mu = draw.uniform(0.1, 0.9, rows)
     p = mu + gap * np.where((mu * bins).astype(int) % 2, 1, -1)
@@ -27,7 +27,7 @@ def waves(seed: int, gap: float, rows: int, bins: int) -> pd.DataFrame:
 
 
 def days(seed: int, gap: float, shock: float, one_bin: bool = False) -> pd.DataFrame:
-    """200 days of 50 rows; on a bad day all of them are likelier by `shock`, on a good one less likely."""
+    """Return 200 days of 50 rows; on a bad day all are likelier by `shock`, on a good one less likely."""
     draw = np.random.default_rng(seed)
     base, bad = draw.uniform(0.3, 0.6, 200), draw.uniform(size=200) < 0.5
     mu = np.repeat(base, 50)
@@ -38,7 +38,7 @@ def days(seed: int, gap: float, shock: float, one_bin: bool = False) -> pd.DataF
 
 
 def knows(table: pd.DataFrame) -> bool:
-    """A normal test of every bin and of all rows, with the variance of the days' sums; Bonferroni."""
+    """Run a normal test of every bin and of all rows, with the variance of the days' sums; Bonferroni."""
     from scipy.stats import norm
 
     place = np.minimum((table["mu"] * BINS).astype(int), BINS - 1)
@@ -49,7 +49,7 @@ def knows(table: pd.DataFrame) -> bool:
 
 
 def count(tables: list[pd.DataFrame], **options: Any) -> int:
-    """How many of the tables are refuted."""
+    """Return how many of the tables are refuted."""
     return sum(mw.audit(table, **options).verdict == "refuted" for table in tables)
 
 

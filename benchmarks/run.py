@@ -17,7 +17,7 @@ from timing import print_rows
 
 
 def main() -> int:
-    """Run all of them."""
+    """Run all benchmarks."""
     met = True
     modules = (
         bench_import,

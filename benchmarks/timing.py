@@ -1,4 +1,4 @@
-"""Time two things side by side: on a shared machine only their ratio means something."""
+"""Time functions side by side: on a shared machine only their ratio is meaningful."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """One line of the table: ours against a peer, in the same run, and the ratio we set ourselves."""
+    """One line of the table: ours against a peer, in the same run, and our target for the ratio."""
 
     what: str
     ours: float
@@ -24,7 +24,7 @@ class Row(NamedTuple):
 
 
 def side_by_side(*functions: Callable[[], object], repeats: int = 7) -> list[float]:
-    """The best time of each, in seconds, taken in turns so that noise falls on all alike."""
+    """Return the best time of each, in seconds; they take turns, so that noise affects all alike."""
     best = [float("inf")] * len(functions)
     for _ in range(repeats):
         for i, function in enumerate(functions):

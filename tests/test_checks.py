@@ -67,7 +67,7 @@ class Throws(mw.NoCorrection):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (Forgets, "must propose what the original would"),
+        (Forgets, "must propose the same λ as the original"),
         (LearnsFromNothing, "an outcome of weight 0 must not change the state"),
         (TakesAnything, "observe must raise a ValueError"),
         (Aliases, r"state\(\) must return a copy"),

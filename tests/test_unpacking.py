@@ -88,7 +88,7 @@ def test_a_bomb_is_refused_before_it_is_in_memory(kind: str, tmp_path: Path) -> 
     assert path.stat().st_size < 100_000
     sizes: list[int] = []
     with pytest.raises(
-        ValueError, match=r"must not unpack to more than 1\d MB \(10 MB and 100 times its size\)"
+        ValueError, match=r"must not unpack to more than 1\d MB \(10 MB plus 100 times its size\)"
     ):
         sizes.extend(map(len, unpacking.pieces(path)))
     assert sum(sizes) < 20_000_000

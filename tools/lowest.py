@@ -12,15 +12,14 @@ ROOT = Path(__file__).parent.parent
 def lowest(project: dict[str, Any]) -> list[str]:
     """Turn every `name>=version` of the core, the extras and the build into `name==version`.
 
-    What these packages need in turn is left to pip. Raises ValueError for a requirement without a lowest
-    version.
+    Their own dependencies are left to pip. Raises a ValueError for a requirement without a lowest version.
     """
     lists = [project["build-system"]["requires"], project["project"]["dependencies"]]
     lists += project["project"]["optional-dependencies"].values()
     pins = set()
     for requirement in (one for several in lists for one in several):
         bound = re.fullmatch(r"([\w.-]+)(?:\[[\w,-]+\])?(?:>=([\w.]+))?(?:; .*)?", requirement)
-        if bound and bound[1] == project["project"]["name"]:  # one extra names another
+        if bound and bound[1] == project["project"]["name"]:  # an extra that includes another
             continue
         if not bound or not bound[2]:
             raise ValueError(f"{requirement!r} must look like name>=version")

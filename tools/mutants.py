@@ -5,9 +5,9 @@
 A mutant is the module with one small mistake: `<` for `<=`, `+` for `-`, 0 for 1, `and` for `or`, a statement
 `x += y` left out. It is put into a temporary copy of the project, never into the project itself. A test that
 fails kills it; a mutant that no test notices survives, and is printed: either a test is missing, or the
-mutant does the same as the original. The slow tests are asked only about those that survive the others.
+mutant behaves like the original. The slow tests run only on mutants that survive the others.
 
-Compiling a changed kernel takes longer than its tests do interpreted: set NUMBA_DISABLE_JIT=1 for those.
+Compiling a changed kernel takes longer than running its tests interpreted: set NUMBA_DISABLE_JIT=1 for those.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("src/makewhole/insured", "src/makewhole/corrections", "src/makewhole/auditing")
-# Tests of other folders that a module must answer to as well.
+# Tests in other folders that also cover a module.
 ALSO = {"src/makewhole/corrections/_kernels.py": ("tests/insured/test_learning.py",)}
-# What nearly every test imports: loaded once, then forked, as starting takes longer than most tests.
+# Imported by nearly every test: loaded once, then forked, because starting takes longer than most tests.
 LOADED = ("numba", "numpy", "narwhals", "pandas", "polars", "pyarrow", "pytest", "unittest.mock")
 COPIED = ("src", "tests", "docs", "examples", "benchmarks", "tools", "pyproject.toml", "README.md")
 
@@ -61,12 +61,12 @@ class Mutant(NamedTuple):
     end: int
 
     def apply(self, source: bytes) -> bytes:
-        """The module with the mistake in it."""
+        """Return the module with the mistake in it."""
         return source[: self.begin] + self.after.encode() + source[self.end :]
 
 
 def mutants(module: str, source: bytes) -> list[Mutant]:
-    """All mutants of a module, in the order of its lines."""
+    """Return all mutants of a module, in the order of its lines."""
     lines = source.splitlines(keepends=True)
     starts = [0]
     for text in lines:
@@ -80,20 +80,20 @@ def mutants(module: str, source: bytes) -> list[Mutant]:
 
 
 def _code(node: ast.AST) -> Iterator[Any]:
-    """The statements and expressions that may be changed: no annotations, messages or decorators."""
+    """Yield the statements and expressions that may be changed: no annotations, messages or decorators."""
     if isinstance(node, (ast.stmt, ast.expr)):
         yield node
     for name, child in ast.iter_fields(node):
         if name in {"annotation", "returns", "decorator_list", "bases"}:
             continue
         for one in child if isinstance(child, list) else [child]:
-            # What an f-string holds has no positions in Python 3.11.
+            # The parts of an f-string have no positions in Python 3.11.
             if isinstance(one, ast.AST) and not isinstance(one, (ast.JoinedStr, ast.Raise)):
                 yield from _code(one)
 
 
 def _mistakes(node: Any) -> Iterator[tuple[Any, str]]:
-    """What may go wrong in a node: itself or a part of it, and what stands in its place, as source."""
+    """Yield possible mistakes in a node: the node or a part of it, and its replacement as source."""
     match node:
         case ast.Compare(ops=ops):
             for k, op in enumerate(ops):
@@ -132,7 +132,7 @@ def _symbol(op: ast.operator) -> str:
 
 
 def tests_of(module: str) -> list[str]:
-    """The tests of a module, its own first: those named like it, its folder's, its doctests."""
+    """Return the tests of a module, its own first: those named like it, its folder's, its doctests."""
     path = Path(module)
     inside = path.relative_to("src/makewhole").parent
     folder = ROOT / "tests" / inside
@@ -148,27 +148,27 @@ class Tree:
         self.folder = folder
         for name in COPIED:
             here, there = ROOT / name, folder / name
-            if here.is_dir():  # with numba's caches, which go by a file's time
+            if here.is_dir():  # including numba's caches, which depend on a file's time
                 shutil.copytree(here, there, ignore=shutil.ignore_patterns("*.pyc"))
             elif here.exists():
                 shutil.copy2(here, there)
 
     def passes(self, tests: list[str], *, slow: bool, limit: float | None = None, skip: str = "") -> bool:
-        """Whether the tests pass; a run that takes longer than `limit` does not."""
+        """Whether the tests pass; a run that takes longer than `limit` counts as a failure."""
         marks = "slow" if slow else "not slow"
         command = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "--no-cov", "-m", marks, *tests]
         if skip:
             command += ["-k", f"not ({skip})"]
-        said = self.folder / "said.txt"
-        process: Any = _processes().Process(target=_test, args=(str(self.folder), str(said), command))
+        output = self.folder / "output.txt"
+        process: Any = _processes().Process(target=_test, args=(str(self.folder), str(output), command))
         process.start()
         process.join(limit)
         if process.exitcode is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.join()
             return False
-        if process.exitcode in (3, 4):  # pytest itself went wrong, or was called wrongly
-            raise RuntimeError(said.read_text(encoding="utf-8"))
+        if process.exitcode in (3, 4):  # an internal error of pytest, or a wrong call
+            raise RuntimeError(output.read_text(encoding="utf-8"))
         return process.exitcode in (0, 5)  # 5: none of them is slow
 
     def survives(self, mutant: Mutant, tests: list[str], limit: float, *, slow: bool, skip: str) -> bool:
@@ -185,23 +185,23 @@ class Tree:
 
 
 def _processes() -> Any:
-    """Where processes come from: one that has loaded what the tests need."""
+    """Return a context whose processes are forked from one that has already imported `LOADED`."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(LOADED))
     return context
 
 
-def _test(folder: str, said: str, command: list[str]) -> None:
-    """Run pytest in a copy of the project, in a process of its own."""
+def _test(folder: str, output: str, command: list[str]) -> None:
+    """Run pytest in a copy of the project, in a separate process."""
     os.setsid()
     os.chdir(folder)
-    written = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    written = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(written, 1)
     os.dup2(written, 2)
     path = [f"{folder}/src", f"{folder}/tests"]
-    ours = {ROOT, *(ROOT / name for name in ("src", "tests", "tools"))}  # not the environment inside it
+    ours = {ROOT, *(ROOT / name for name in ("src", "tests", "tools"))}  # not the virtual environment in it
     sys.path[:] = [*path, *(p for p in sys.path if Path(p) not in ours)]
-    # No bytecode: it goes by whole seconds, and mutants come faster.
+    # No bytecode: its timestamps are in whole seconds, and mutants come faster.
     sys.dont_write_bytecode = True
     os.environ |= {"PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
     import pytest
@@ -210,7 +210,7 @@ def _test(folder: str, said: str, command: list[str]) -> None:
 
 
 class _NoShrinking:
-    """A pytest plugin: Hypothesis need not look for the smallest example that fails, which takes long."""
+    """A pytest plugin that stops Hypothesis from shrinking failing examples, which takes long."""
 
     def pytest_sessionstart(self) -> None:
         from hypothesis import Phase, settings
@@ -223,7 +223,7 @@ class _NoShrinking:
 def test_all(
     chosen: list[Mutant], tests: dict[str, list[str]], jobs: int, *, slow: bool, skip: str
 ) -> list[bool]:
-    """Which of the mutants survive, in their order; says so as it goes."""
+    """Return the mutants that survive, in order; prints each result as it comes."""
     with tempfile.TemporaryDirectory() as temporary:
         trees: queue.Queue[Tree] = queue.Queue()
         for k in range(jobs):
@@ -245,11 +245,11 @@ def test_all(
 
 
 def _limit(trees: queue.Queue[Tree], module: str, tests: list[str], skip: str) -> float:
-    """Run the tests of the module as it is: they must pass. A mutant may take three times as long."""
+    """Run the tests of the unchanged module: they must pass. A mutant may take three times as long."""
     tree = trees.get()
     began = time.monotonic()
     if not tree.passes(tests, slow=False, skip=skip):
-        raise RuntimeError(f"the tests of {module} fail as it is; mend that first: {' '.join(tests)}")
+        raise RuntimeError(f"the tests of the unchanged {module} fail; fix them first: {' '.join(tests)}")
     trees.put(tree)
     return 20 + 3 * (time.monotonic() - began)
 
@@ -262,25 +262,25 @@ def _shown(mutant: Mutant) -> str:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     add = parser.add_argument
-    add("--module", action="append", metavar="PATH", help="a module or a folder; several times for several")
+    add("--module", action="append", metavar="PATH", help="a module or a folder; may be repeated")
     add("--tests", nargs="+", metavar="PATH", help="the tests to run (default: those of the module's folder)")
     add("--skip", default="", metavar="EXPRESSION", help="leave out tests with such names (pytest -k)")
     add(
         "--sample",
         type=int,
         metavar="N",
-        help="so many mutants of each module, drawn at random (default: all)",
+        help="how many mutants of each module, drawn at random (default: all)",
     )
-    add("--again", type=Path, metavar="REPORT", help="the mutants that survived there, and no others")
-    add("--seed", type=int, default=0, help="of the draw (default 0)")
-    add("--jobs", type=int, default=2, help="how many at once (default 2)")
-    add("--slow", action="store_true", help="ask the slow tests, too, about those that survive the others")
-    add("--report", type=Path, default=Path("out/mutants.json"), help="where (default out/mutants.json)")
+    add("--again", type=Path, metavar="REPORT", help="only the mutants that survived in this report")
+    add("--seed", type=int, default=0, help="the seed of the draw (default 0)")
+    add("--jobs", type=int, default=2, help="how many run in parallel (default 2)")
+    add("--slow", action="store_true", help="also run the slow tests, on mutants that survive the others")
+    add("--report", type=Path, default=Path("out/mutants.json"), help="the report (default out/mutants.json)")
     return parser.parse_args()
 
 
 def main() -> int:
-    """Test mutants, print those that survive, and write a report; exits 0 whatever survives."""
+    """Test mutants, print those that survive, and write a report; exits 0 even if some survive."""
     arguments = _arguments()
     modules = []
     for name in arguments.module or FOLDERS:

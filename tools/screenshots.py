@@ -1,4 +1,4 @@
-"""Take the pictures of the server that the documents show, from a demonstration that runs.
+"""Take the screenshots of the server for the documentation, from a running demo.
 
 Flights and passengers are the same in every run; the time of day, keys and hashes are not.
 """
@@ -22,13 +22,13 @@ from playwright.sync_api import Locator, Page, sync_playwright
 
 ROOT = Path(__file__).parent.parent
 BOOK = "/books/united-delays"
-# The flight that lands last before the demonstration stands still.
+# The last flight that lands before the demo stops.
 LAST = "no. 576"
 CHOICES = "fly: 0, 9000\ntrain: 2500, 2500"
 
 
 class Demo(NamedTuple):
-    """The address of a demonstration, and the keys to it."""
+    """The address of a demo, and its keys."""
 
     address: str
     passenger: str
@@ -37,7 +37,7 @@ class Demo(NamedTuple):
 
 @contextlib.contextmanager
 def demonstration() -> Iterator[Demo]:
-    """A demonstration so slow that it stands still once its first flights have landed."""
+    """Run a demo so slow that nothing changes once its first flights have landed."""
     words = [sys.executable, "-m", "makewhole", "serve", "--demo", "--port", "0", "--pace", "0.01"]
     process = subprocess.Popen(
         words, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONHASHSEED": "0"}
@@ -53,12 +53,12 @@ def demonstration() -> Iterator[Demo]:
 
 
 def until(condition: Callable[[], Any]) -> None:
-    """Wait for something, up to two minutes."""
+    """Wait for a condition, up to two minutes."""
     for _ in range(600):
         if condition():
             return
         time.sleep(0.2)
-    raise TimeoutError("the demonstration did not get there")
+    raise TimeoutError("the demo did not reach the expected state within two minutes")
 
 
 def sign_in(page: Page, key: str) -> None:
@@ -69,10 +69,10 @@ def sign_in(page: Page, key: str) -> None:
 
 
 def take(page: Page, first: Locator, last: Locator, path: Path) -> None:
-    """Take a picture of the page from one of its parts to another, with a margin."""
+    """Take a screenshot of the page from one of its parts to another, with a margin."""
     begin, end, main = first.bounding_box(), last.bounding_box(), page.locator("main").bounding_box()
     if begin is None or end is None or main is None:
-        raise RuntimeError(f"{path.name}: the page does not show what the picture is of")
+        raise RuntimeError(f"{path.name}: the page does not show the part to be captured")
     top = max(0.0, begin["y"] - 16)
     clip: Any = {
         "x": main["x"],
@@ -91,7 +91,7 @@ def statement(page: Page, demo: Demo, path: Path) -> None:
 
 
 def quote_slip(page: Page, demo: Demo, path: Path) -> None:
-    """What a passenger is told who says what each choice would cost her."""
+    """The quote for a passenger who enters what each choice would cost her."""
     sign_in(page, demo.passenger)
     page.goto(f"{BOOK}/open?sort=name")
     page.get_by_role("region", name="Open events").get_by_role("link").first.click()
@@ -114,7 +114,7 @@ PICTURES = {"statement": statement, "quote": quote_slip, "desk": desk}
 
 
 def main() -> None:
-    """Take all pictures."""
+    """Take all screenshots."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "figures", help="the folder for them")
     out: Path = parser.parse_args().out

@@ -4,7 +4,7 @@ An agent has one method, `act`: it takes a `Forecast` and returns a `Decision`. 
 the forecast gets a function when it is made: a clairvoyant gets `nature.outcome`, an insider
 `nature.probability`. Adversaries stake `size` per forecast.
 
-`Customers` is different: it says who would bet on the forecasts of a log that has no stakes.
+`Customers` is different: it simulates who would bet on the forecasts of a log that has no stakes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from makewhole.decisions import Forecast, Plan, Rule, decide, insure
 
 
 class Decision(NamedTuple):
-    """What an agent answers: an action, a stake, and the action's loss under each outcome.
+    """An agent's answer: an action, a stake, and the action's loss under each outcome.
 
     `losses` is None for an agent that only bets.
     """
@@ -184,7 +184,7 @@ class Insider:
 class PhaseDoubling:
     """Pushes the correction's target up, then down, in phases whose length doubles.
 
-    `NaiveBestResponse`, which follows the average of the past, loses to it for ever.
+    `NaiveBestResponse`, which follows the average of the past, never stops losing to it.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ class DrawReader:
     Parameters
     ----------
     correction
-        One like the forecaster's; it is copied.
+        A correction like the forecaster's; it is copied.
     rounds
         T, the number of rounds that will be played.
     knows
@@ -318,13 +318,13 @@ class Random:
 
 # --- customers for a log without stakes -------------------------------------------------------------------
 
-# The paper's passengers lose 0.2·e^z if a flight is late, z uniform in [4, 9]: so e^5 lies between the
-# smallest loss and the largest.
+# The paper's passengers lose 0.2·e^z if a flight is late, z uniform in [4, 9]: the largest loss is e^5 times
+# the smallest.
 _SPREAD = 5.0
 
 
 class Customers:
-    """Who would bet on the forecasts of a log that has no stakes: for `backtest` and `find_capital`.
+    """Simulated customers for a log that has no stakes; for `backtest` and `find_capital`.
 
     Every forecast has one customer, drawn at random. She sees the published μ and c, and stakes:
 
@@ -339,20 +339,20 @@ class Customers:
     Parameters
     ----------
     hedgers, informed, clairvoyant
-        The shares of the forecasts that have such a customer, from 0 to 1 and at most 1 in all. By default
-        all who are neither informed nor clairvoyant are hedgers. If the shares add up to less than 1, the
-        other forecasts have no customer.
+        The shares of the forecasts that have such a customer, from 0 to 1 and at most 1 in total. By default
+        all customers who are neither informed nor clairvoyant are hedgers. If the shares add up to less than
+        1, the other forecasts have no customer.
     losses
         How much hedgers may lose. None: the paper's, d = M·e^(−5u) with u uniform in [0, 1], where M is the
         cap: losses between 0.7 % of the cap and the cap, small ones likelier. A number: exponentially
-        distributed with this mean. Or a function of a NumPy generator and a count, which returns so many
-        losses. Losses above the cap are cut to the cap.
+        distributed with this mean. Or a function that takes a NumPy generator and a count, and returns that
+        many losses. Losses above the cap are cut to the cap.
     size
         How much informed customers and clairvoyants stake; by default the cap.
     view
         The name of the column with the better forecast, for informed customers.
     seed
-        The seed of the draws: the same seed, the same customers.
+        The seed of the draws: the same seed gives the same customers.
 
     Examples
     --------
@@ -401,7 +401,7 @@ class Customers:
         return f"Customers({shares}{others})"
 
     def begin(self, max_stake: float) -> Crowd:
-        """Return the customers of a new backtest with this cap; a ValueError if `size` is above the cap."""
+        """Return the customers of a backtest with this cap; raise a ValueError if `size` is above it."""
         if self.size is not None and self.size > max_stake:
             raise ValueError(f"size must be at most max_stake, {max_stake:g}; got {self.size:g}")
         return Crowd(self, max_stake)
@@ -412,15 +412,15 @@ class Crowd:
 
     def __init__(self, customers: Customers, max_stake: float) -> None:
         self._customers, self._cap = customers, max_stake
-        # Losses have draws of their own: with other shares, those who are still hedgers lose the same.
+        # Losses are drawn separately: if the shares change, the remaining hedgers keep their losses.
         kinds, losses = np.random.SeedSequence(customers.seed).spawn(2)
         self._kinds, self._losses = np.random.default_rng(kinds), np.random.default_rng(losses)
 
     def draw(self, count: int, view: Any = None) -> tuple[Any, Floats, Floats]:
         """Return the kinds, the amounts and the views of the customers of the next `count` forecasts.
 
-        A kind is 0 for a hedger, 1 if informed, 2 for a clairvoyant and 3 for nobody; the loop of a backtest
-        decides on the stake. `view` is the column of the better forecast.
+        A kind is 0 for a hedger, 1 for an informed customer, 2 for a clairvoyant and 3 for no customer; the
+        backtest's loop decides on the stake. `view` is the column of the better forecast.
         """
         who = self._customers
         edges = np.cumsum([who.hedgers, who.informed, who.clairvoyant])

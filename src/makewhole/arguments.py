@@ -56,9 +56,9 @@ _FLOATS = np.dtype(np.float64)
 
 
 def plain_row(value: Any, count: int) -> list[float] | tuple[float, ...] | None:
-    """Return so many numbers if they are floats in a list, a tuple or an array; None for all else.
+    """Return `value` as plain numbers if it is a list, tuple or array of `count` floats; else None.
 
-    They are not checked any further: they may be infinite, or NaN.
+    Nothing else is checked: the numbers may be infinite or NaN.
     """
     kind = type(value)
     if kind is np.ndarray:
@@ -66,8 +66,8 @@ def plain_row(value: Any, count: int) -> list[float] | tuple[float, ...] | None:
         return row if len(row) == count else None
     if (kind is not list and kind is not tuple) or len(value) != count:
         return None
-    for one in value:
-        if type(one) is not float:
+    for number in value:
+        if type(number) is not float:
             return None
     numbers_: list[float] | tuple[float, ...] = value
     return numbers_
@@ -79,7 +79,7 @@ def _all_real(values: NDArray[Any]) -> bool:
 
 
 def probabilities(name: str, value: Any) -> Floats:
-    """Return numbers in [0, 1] as an array; a ValueError for others."""
+    """Return numbers in [0, 1] as an array; raise a ValueError otherwise."""
     array = numbers(name, value)
     looks_percent = bool(array.size) and float(array.max()) > 1 and array.min() >= 0 and array.max() <= 100
     hint = " (a percentage? divide by 100)" if looks_percent else ""
@@ -99,14 +99,14 @@ def distribution(name: str, value: Any, *, simplex: bool) -> Floats:
 
 
 def binary_outcomes(name: str, value: Any) -> Floats:
-    """Return outcomes, each 0 or 1, as an array of floats; a ValueError for others."""
+    """Return outcomes, each 0 or 1, as an array of floats; raise a ValueError otherwise."""
     array = numbers(name, value)
     reject(name, array, (array != 0) & (array != 1), "must be 0 or 1")
     return array
 
 
 def class_indices(name: str, value: Any, classes: int) -> NDArray[np.intp]:
-    """Return outcomes that are class indices, 0 … classes-1; a ValueError for others."""
+    """Return outcomes that are class indices, 0 … classes-1; raise a ValueError otherwise."""
     array = numbers(name, value)
     bad = (array < 0) | (array >= classes) | (array != np.floor(array))
     reject(name, array, bad, f"must be a class index, one of 0 … {classes - 1}")
@@ -114,7 +114,7 @@ def class_indices(name: str, value: Any, classes: int) -> NDArray[np.intp]:
 
 
 def outcome(value: Any, classes: int | None, *, graded: bool = False) -> Any:
-    """Return one outcome: 0 or 1, or with `classes` a class index; a ValueError for others.
+    """Return one outcome: 0 or 1, or with `classes` a class index; raise a ValueError otherwise.
 
     With `graded` it is any number in [0, 1].
     """
@@ -154,7 +154,7 @@ def plain(array: Any) -> Any:
 
 
 def positive(name: str, value: Any) -> float:
-    """Return one finite number above 0; a ValueError for others."""
+    """Return one finite number above 0; raise a ValueError otherwise."""
     number = numbers(name, value)
     if number.ndim or number <= 0:
         raise ValueError(f"{name} must be one number above 0; got {value!r}")
@@ -162,7 +162,7 @@ def positive(name: str, value: Any) -> float:
 
 
 def scalar(name: str, value: Any) -> float:
-    """Return one finite number; a ValueError for others."""
+    """Return one finite number; raise a ValueError otherwise."""
     number = numbers(name, value)
     if number.ndim:
         raise ValueError(f"{name} must be one number; got {value!r}")
@@ -170,7 +170,7 @@ def scalar(name: str, value: Any) -> float:
 
 
 def within(name: str, value: Any, low: float, high: float) -> float:
-    """Return one number in [low, high]; a ValueError for others."""
+    """Return one number in [low, high]; raise a ValueError otherwise."""
     number = positive(name, value) if low > 0 else scalar(name, value)
     if not low <= number <= high:
         raise ValueError(f"{name} must lie in [{low:g}, {high:g}]; got {value!r}")
@@ -178,7 +178,7 @@ def within(name: str, value: Any, low: float, high: float) -> float:
 
 
 def whole(name: str, value: Any, *, least: int, most: int | None = None) -> int:
-    """Return one integer that is at least `least` and at most `most`; a ValueError for others."""
+    """Return one integer that is at least `least` and at most `most`; raise a ValueError otherwise."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}")
     if most is not None and value > most:
@@ -187,7 +187,7 @@ def whole(name: str, value: Any, *, least: int, most: int | None = None) -> int:
 
 
 def interval(name: str, value: Any) -> tuple[float, float]:
-    """Return a pair (low, high) of finite numbers with low <= high; a ValueError for others."""
+    """Return a pair (low, high) of finite numbers with low <= high; raise a ValueError otherwise."""
     pair = numbers(name, value)
     if pair.shape != (2,) or pair[0] > pair[1]:
         raise ValueError(f"{name} must be a pair (low, high) with low <= high; got {value!r}")

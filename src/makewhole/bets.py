@@ -19,7 +19,7 @@ import numpy as np
 
 from makewhole import arguments, rules
 
-# Tolerance for Lemma 1, a few units in the last place: what `payment` returns must pass although rounded.
+# Tolerance for Lemma 1, a few units in the last place: contracts that `payment` has rounded must pass.
 _ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 
@@ -80,10 +80,10 @@ def payment(stake: Any, outcome: Any, mu: Any, c: Any) -> Any:
 
 
 def premium(stake: Any, mu: Any, c: Any) -> Premium:
-    """Return the bet as an insurance: a price to pay now, and a payout if the event goes the wrong way.
+    """Return the bet in insurance form: a price to pay now, and a payout if the event goes the wrong way.
 
     A stake b > 0 costs b·(μ + c) and pays b if y = 1. A stake b < 0 costs |b|·(1 − μ + c) and pays |b| if
-    y = 0. In the words of a market, μ + c is the ask, μ − c the bid and 2c the spread.
+    y = 0. In market terms, μ + c is the ask, μ − c the bid and 2c the spread.
 
     Examples
     --------
@@ -106,8 +106,8 @@ def premium(stake: Any, mu: Any, c: Any) -> Premium:
 def delay_quote(payout: Any, mu: Any, c: Any) -> Any:
     """Return what a customer pays if there is no delay, in exchange for `payout` if there is one.
 
-    This is a bet with the stake b = payout + quote. Raises a ValueError if μ + c is 1 or more: then there is
-    no such quote.
+    This is a bet with the stake b = payout + quote. Raises a ValueError if μ + c is 1 or more: no such quote
+    exists.
 
     Examples
     --------
@@ -144,10 +144,10 @@ def hedge(losses: Any) -> Any:
 
 
 def loss_bounds(losses: Any, mu: Any, c: Any) -> LossBounds:
-    """Return the smallest and largest expected loss in [μ − c, μ + c], and that under μ.
+    """Return the smallest and largest expected loss in [μ − c, μ + c], and the one under μ.
 
     `losses` are an action's losses (if y = 0, if y = 1), on the last axis. If the agent stakes
-    `hedge(losses)`, its total loss is `high` for both outcomes, whatever the true probability.
+    `hedge(losses)`, its total loss is `high` for both outcomes, regardless of the true probability.
 
     Examples
     --------

@@ -4,13 +4,13 @@ Take n independent outcomes in [0, 1]. Their probabilities may all differ; p is 
 average of the outcomes. The chance that the average comes out as far above p as m, or farther, is at most
 exp(−n·KL(m ‖ p)), where KL(m ‖ p) = m·ln(m/p) + (1−m)·ln((1−m)/(1−p)). The same holds below p (`tail`).
 
-If each outcome is 0 or 1, a sharper bound holds, too (`count_tail`). With S of them, and m = S/n, it is
+If each outcome is 0 or 1, a sharper bound also holds (`count_tail`). If S of them are 1, so m = S/n, it is
 
     P(S <= k) <= Φ(−√(2n·KL((k+1)/n ‖ p)))   where k + 1 <= np,
 
 and likewise above. For equal probabilities this is Zubkov and Serov's bound on the binomial distribution.
 For others it follows from Hoeffding (1956), Theorem 4: with the same p, the tail beyond np ∓ 1 is largest
-where all probabilities are equal. For Φ(−x) its upper bound by Pollak (1956) is taken.
+where all probabilities are equal. Φ(−x) is computed by Pollak's upper bound (1956).
 
 The bounds do not cover outcomes whose probabilities depend on earlier outcomes; `makewhole.insured.monitor`
 does.
@@ -29,7 +29,7 @@ import numpy as np
 
 from makewhole.arguments import Floats
 
-# How often the floats between two ends are halved until they are neighbours: [0, 1] has fewer than 2⁶².
+# How many bisections make two floats neighbours: [0, 1] has fewer than 2⁶² of them.
 _HALVINGS = 62
 
 # Dividing a probability by less than this may overflow.
@@ -41,7 +41,7 @@ def divergence(mean: Any, p: Any) -> Floats:
     mean, p = np.broadcast_arrays(np.asarray(mean, np.float64), np.asarray(p, np.float64))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.log(mean / p)
-        if (p < _TINY).any():  # where mean / p may overflow; this does not, but rounds more and takes longer
+        if (p < _TINY).any():  # mean / p may overflow; the logarithms do not, but round more and take longer
             ratio = np.where(p < _TINY, np.log(mean) - np.log(p), ratio)
         happened = np.where(mean > 0, mean * ratio, 0.0)
         not_happened = np.where(mean < 1, (1 - mean) * np.log((1 - mean) / (1 - p)), 0.0)
@@ -59,7 +59,7 @@ def tail(mean: Any, p: Any, rows: Any) -> Floats:
 
 
 def count_tail(mean: Any, p: Any, rows: Any) -> Floats:
-    """The same for outcomes that are 0 or 1 and weigh the same: a smaller upper bound.
+    """Like `tail`, but smaller: an upper bound for outcomes that are 0 or 1 and weigh the same.
 
     The smaller of `tail` and, where p is at least one outcome away from `mean`, the bound by Zubkov and Serov
     (at the top of this module).
@@ -113,9 +113,9 @@ def interval(mean: Floats, rows: Floats, risk: Any, *, counts: Any = False) -> t
     most = -np.log(risk) / np.maximum(rows, 1e-300)
     ends = []
     for outermost in (0.0, 1.0):
-        # Floats that are not negative are ordered as their bits are: halving those finds numbers of any size.
+        # Non-negative floats sort in the order of their bits: bisecting the bits finds numbers of any size.
         outside = np.full(mean.shape, outermost).view(np.int64)
-        inside = (mean.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 makes 0 of −0
+        inside = (mean.astype(np.float64) + 0.0).view(np.int64)  # + 0.0 turns −0 into 0
         for _ in range(_HALVINGS):
             middle = (outside + inside) // 2
             p = middle.view(np.float64)

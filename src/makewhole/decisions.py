@@ -2,8 +2,8 @@
 
 A loss table gives the loss of each action under each outcome; a gain is a negative loss. It is either a dict,
 `{"use": (2, -10), "skip": (0, 0)}`, or an array whose last two axes are (action, outcome); the actions are
-then numbered 0, 1, … To decide many events at once, pass a `Forecast` with an array of probabilities, and a
-table with the events on the axes in front.
+then numbered 0, 1, … To decide many events in one call, pass a `Forecast` with an array of probabilities, and
+a table with the events on its leading axes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from makewhole.arguments import Floats
 
 Rule = Literal["trustful", "cautious", "naive"]
 
-# Total losses that differ by less than this share of the stakes and losses differ by rounding.
+# Total losses that differ by less than this share of the stakes and losses count as equal.
 _ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 
@@ -29,8 +29,8 @@ _ROUNDING = 64 * float(np.finfo(np.float64).eps)
 class Forecast:
     """A probability μ and a half-width c that a forecaster stands behind.
 
-    Standing behind it means accepting bets: whoever stakes b receives b·(y − μ) − |b|·c once the outcome y
-    is known.
+    Standing behind it means accepting bets: a customer who stakes b receives b·(y − μ) − |b|·c once the
+    outcome y is known.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Forecast:
     simplex
         With `classes`: whether `mu` must sum to one. A clipped or one-sided forecast need not.
     one_price
-        With `classes`: whether c is the same for all of them, and every stake is paid less its median over
+        With `classes`: whether c is the same for all of them, and every stake is paid minus its median over
         the classes (`multiclass.centred`), as in an exact `InsuredForecaster`. A negative c implies it.
 
     Raises
@@ -97,7 +97,7 @@ class Forecast:
             object.__setattr__(self, name, arguments.plain(own))
 
     def _check_price(self, c: Floats) -> None:
-        """Allow a negative c where it is one price for all classes: else the same stake on all would win."""
+        """Allow a negative c only as one price for all classes: else equal stakes on all would always win."""
         negative = bool((c < 0).any())
         if not (negative or self.one_price):
             return
@@ -141,7 +141,7 @@ def binary_forecast(mu: float, c: float, id_: str | int | None, one_sided: bool)
 
 @functools.cache
 def _packed(count: int) -> Callable[..., bytes]:
-    """What makes so many numbers the bytes of an array."""
+    """Return a function that packs `count` numbers into the bytes of an array."""
     return struct.Struct(f"{count}d").pack
 
 
@@ -149,7 +149,7 @@ def class_forecast(mu: tuple[float, ...], c: float, id_: str | int | None) -> Fo
     """Make a `Forecast` of classes at one price without checks, in a tenth of the time."""
     made = _new_object(Forecast)
     fields, count = made.__dict__, len(mu)
-    both = np.frombuffer(_packed(2 * count)(*mu, *(c,) * count))  # it cannot be written to
+    both = np.frombuffer(_packed(2 * count)(*mu, *(c,) * count))  # read-only
     fields["mu"], fields["c"], fields["id"] = both[:count], both[count:], id_
     fields["classes"], fields["one_price"] = count, True
     return made
@@ -158,9 +158,9 @@ def class_forecast(mu: tuple[float, ...], c: float, id_: str | int | None) -> Fo
 class Plan(NamedTuple):
     """An action, a stake, and what they cost.
 
-    `loss` is the most that the agent can lose in total, with the payment of the bet. The total loss may be
-    less by up to `spread`, depending on the outcome; if `spread` is 0, it is certain. `expected` is the
-    expected loss of the action alone, under μ.
+    `loss` is the most that the agent can lose in total, bet included. Depending on the outcome, the total
+    loss may be lower by up to `spread`; if `spread` is 0, it is certain. `expected` is the expected loss of
+    the action alone, under μ.
     """
 
     action: Any
@@ -173,16 +173,16 @@ class Plan(NamedTuple):
 def insure(forecast: Forecast, losses: Any, *, max_stake: float | None = None) -> Plan:
     """Choose the action with the smallest worst-case total loss, bets included, and the stake for it.
 
-    The stake is the hedge, which makes the total loss the same for all outcomes, unless `max_stake` or a
-    one-sided forecast does not allow it, or another stake has a smaller worst case, as where the hedge costs
-    more than it can pay. The total loss then still depends on the outcome: `plan.spread` says by how much.
+    The stake is the hedge, which makes the total loss the same for all outcomes. It is another one if
+    `max_stake` or a one-sided forecast rules out the hedge, or if the other has a smaller worst case (a hedge
+    can cost more than it pays). The total loss then depends on the outcome: `plan.spread` says by how much.
 
-    With classes the stake is the best of all that are allowed, so a larger `max_stake` is never worse. A μ
-    that does not sum to 1 may let the same stake on every class win for certain. There is then no best stake
-    without `max_stake`: the one returned is no larger than the losses differ. On a forecast with one price
-    for all classes (`Forecast.one_price`) the hedge is the losses less their median. With a `max_stake` that
-    is too small for it the stake need not be the best; and where c is negative, larger bets than the hedge
-    might win for certain, as on a binary event, but they are no insurance and are not considered.
+    With classes the stake is the best one allowed, so a larger `max_stake` is never worse. If μ does not sum
+    to 1, the same stake on every class may win for certain. Without `max_stake` there is then no best stake;
+    the one returned is at most the difference between the losses. On a forecast with one price for all
+    classes (`Forecast.one_price`) the hedge is the losses minus their median. If `max_stake` is too small for
+    it, the stake need not be the best. If c is negative, bets larger than the hedge might win for certain, as
+    on a binary event; they are not insurance and are not considered.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def insure(forecast: Forecast, losses: Any, *, max_stake: float | None = None) -
     if forecast.classes:
         stakes = np.concatenate([stakes, _best_stakes(table, mu, c, lowest, cap)])
     worst = _worst(forecast, table, stakes, mu, c)
-    # On a tie take the first, which is the hedge: it has the same worst case, and is certain.
+    # On a tie take the first, the hedge: it has the same worst case, and its loss is certain.
     hedged = worst[0] <= worst.min(axis=0) + (_tie(table, stakes, mu) if forecast.classes else 0.0)
     use = np.where(hedged, 0, np.argmin(worst, axis=0))[None]
     worst = np.take_along_axis(worst, use, axis=0)[0]
@@ -365,7 +365,7 @@ def _best_stakes(table: Floats, mu: Floats, c: Floats, lowest: float, cap: float
 
 
 def _tie(table: Floats, stakes: Floats, mu: Floats) -> Floats:
-    """Return how much of a difference between two stakes' losses is rounding: of the sums, and of μ's own."""
+    """Return how much of a difference between two stakes' losses is rounding, in the sums and in μ itself."""
     off = np.abs(mu.sum(axis=-1) - 1)
     off = np.where(off <= arguments.SUM_TOLERANCE, off, 0.0)
     staked, lost = np.abs(stakes).max(axis=(0, -1)), np.abs(table).max(axis=-1)
@@ -377,7 +377,7 @@ def _worst(forecast: Forecast, table: Floats, stakes: Floats, mu: Floats, c: Flo
     """Return the largest total loss of all outcomes, for each candidate stake, event and action."""
     if forecast.one_price:
         stakes = multiclass.centred(stakes)
-    if forecast.classes:  # what a bet costs is the same for every class
+    if forecast.classes:  # the cost of a bet does not depend on the outcome
         cost = (stakes * mu + np.abs(stakes) * c).sum(axis=-1)
         return np.asarray((table - stakes).max(axis=-1) + cost)
     paid = bets.payment(stakes[..., None], np.arange(2), mu[..., None], c[..., None])

@@ -19,7 +19,7 @@ def need(module: str, extra: str) -> Any:
     except ModuleNotFoundError as error:
         library = module.partition(".")[0]
         if error.name not in (library, module):
-            raise  # it is there, and lacks something itself
+            raise  # it is installed, but one of its own imports is missing
         known = "scikit-learn" if library == "sklearn" else library
         raise ModuleNotFoundError(
             f"{known} is needed: pip install 'makewhole[{extra}]'", name=library

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 BACKENDS = ("polars", "pandas", "pyarrow")
-_RENAMED = (
-    "makewhole: column "  # what a renamed column's name begins with; its own name follows, in hexadecimal
-)
+_RENAMED = "makewhole: column "  # the prefix of a renamed column; its original name follows, in hexadecimal
 
 
 def make_frame(columns: Mapping[str, Any], backend: str | None = None) -> Any:
@@ -34,7 +32,7 @@ def _installed() -> str:
 
 
 def open_native(frame: Any) -> Any:
-    """Return a dataframe as a narwhals frame; a TypeError if it is not one that narwhals supports."""
+    """Return a dataframe as a narwhals frame; raise a TypeError if it is not one that narwhals supports."""
     import narwhals as nw
 
     try:
@@ -52,10 +50,10 @@ def open_native(frame: Any) -> Any:
 
 
 def open_literal(frame: Any) -> Any:
-    """Like `open_native`, with every column under a name that no engine reads as a pattern.
+    """Like `open_native`, but no column has a name that an engine reads as a pattern.
 
-    Polars takes `^k$` for all columns that match, DuckDB and Spark `*` for all columns, Spark and earlier
-    versions of DuckDB `a.b` for a part of the column `a`. Such columns are renamed: `literal` gives their
+    Polars reads `^k$` as all columns that match, DuckDB and Spark `*` as all columns, Spark and earlier
+    versions of DuckDB `a.b` as a part of the column `a`. Such columns are renamed: `literal` gives their
     name in the frame returned.
     """
     import narwhals as nw
@@ -80,7 +78,7 @@ def open_literal(frame: Any) -> Any:
 
 
 def literal(frame: Any, name: str) -> str:
-    """Return what a column is called in a narwhals frame from `open_literal`; `own_name` gives its own."""
+    """Return a column's name in a narwhals frame from `open_literal`; `own_name` is the inverse."""
     engine = frame.implementation
     pattern = (
         (engine.is_polars() and (name == "*" or (name.startswith("^") and name.endswith("$"))))
@@ -91,7 +89,7 @@ def literal(frame: Any, name: str) -> str:
 
 
 def own_name(name: Any) -> Any:
-    """Return a column's own name, to be shown to people."""
+    """Return a column's original name, for messages and reports."""
     if isinstance(name, str) and name.startswith(_RENAMED):
         return bytes.fromhex(name.removeprefix(_RENAMED)).decode()
     return name
@@ -129,6 +127,6 @@ def read_columns(frame: Any, columns: Mapping[str, str]) -> Any:
 
 
 def backend_of(frame: Any) -> str | None:
-    """Return the backend of a narwhals frame, to make results of the same kind; None if it is another."""
+    """Return a narwhals frame's backend, to make others of its kind; None if `make_frame` cannot."""
     name: str = frame.implementation.name.lower()
     return name if name in BACKENDS else None

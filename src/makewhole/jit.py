@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-# LLVM flags that allow adding up in another order, so that a sum runs in vector registers.
+# LLVM flags that allow sums to be reordered, so that they run in vector registers.
 _REORDER = {"reassoc", "nsz", "contract"}
 
 
@@ -48,36 +48,36 @@ def jit(
 
 
 def call(compiled: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a compiled function. A damaged cache on disk is written anew; if it cannot be, do without."""
+    """Call a compiled function. A damaged cache on disk is rewritten; if that fails, none is used."""
     for mend in (_empty_cache, _drop_cache):
         try:
             return compiled(*arguments)
         except Exception as error:
-            if not _of_the_cache(error):
+            if not _is_cache_error(error):
                 raise
             mend()
     return compiled(*arguments)
 
 
-def _of_the_cache(error: Exception) -> bool:
+def _is_cache_error(error: Exception) -> bool:
     """Whether an error was raised where numba reads or writes its cache, before the function ran."""
     frames = traceback.walk_tb(error.__traceback__)
     return any(frame.f_globals.get("__name__") == "numba.core.caching" for frame, _ in frames)
 
 
 def _empty_cache() -> None:
-    """Begin the caches of all compiled functions anew; they are written when the functions are compiled."""
-    for one in _compiled:
+    """Empty the caches of all compiled functions; they are rewritten when the functions are compiled."""
+    for compiled in _compiled:
         with contextlib.suppress(OSError):
-            one._cache.flush()  # noqa: SLF001 - numba has no other way to begin one anew
+            compiled._cache.flush()  # noqa: SLF001 - numba has no public way to empty a cache
 
 
 def _drop_cache() -> None:
-    """Do without caches, as where the disk is full."""
+    """Turn off all caches, for example because the disk is full."""
     from numba.core.caching import NullCache
 
-    for one in _compiled:
-        one._cache = NullCache()  # noqa: SLF001 - numba has no other way to go without one
+    for compiled in _compiled:
+        compiled._cache = NullCache()  # noqa: SLF001 - numba has no public way to turn a cache off
 
 
 def _stamp(compiled: Any, files: set[str]) -> None:

@@ -8,8 +8,8 @@ where y is the index of the class that happened. Every c[k] must be at least 0: 
 the same stake on all classes would win money without risk. μ must sum to 1, unless `simplex=False`: a
 published μ that was clipped need not sum to 1, and the hedge then takes that into account.
 
-An exact forecaster has one c for all classes, which may be negative, and pays every stake as if it were what
-`centred` returns. The same stake on all classes is then no stake at all.
+An exact forecaster has one c for all classes, which may be negative, and pays every stake g as `centred(g)`.
+Staking the same amount on all classes then counts as no stake.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def payment(stake: Any, outcome: Any, mu: Any, c: Any, *, simplex: bool = True) 
 
 
 def centred(stake: Any) -> Any:
-    """Return the stake less its median over the classes: what is the same on all of them changes nothing.
+    """Return the stake minus its median over the classes: the same amount on all of them changes nothing.
 
-    If μ sums to 1, this changes no payment but for its cost c·Σ|g|, and no other centre makes that smaller.
-    An even number of classes has an interval of medians, which all cost the same; the one nearest the middle
-    of the smallest and the largest stake is taken, so that the largest size is as small as it can be.
+    If μ sums to 1, this changes payments only in their cost c·Σ|g|, which no other centre makes smaller. With
+    an even number of classes there is an interval of medians, all with the same cost. The one nearest the
+    midpoint of the smallest and the largest stake is used, because it makes the largest |g| smallest.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def hedge(losses: Any, mu: Any, c: Any, *, simplex: bool = True) -> Any:
 
 
 def loss_bounds(losses: Any, mu: Any, c: Any, *, simplex: bool = True) -> LossBounds:
-    """Return the smallest and largest expected loss of all distributions within c of μ, and that under μ.
+    """Return the smallest and largest expected loss of all distributions within c of μ, and the one under μ.
 
     If the agent stakes `hedge(losses, mu, c)`, its total loss is `high` for every class.
 
@@ -128,7 +128,7 @@ def _surcharge(losses: Floats, m: Floats, width: Floats) -> Floats:
 
 
 def _level(losses: Floats, m: Floats, width: Floats) -> Floats:
-    """Return γ*: of all γ of least cost, which form an interval, the one nearest the middle of the losses."""
+    """Return γ*, the cheapest γ; of an interval of them, the one nearest the midpoint of the losses."""
     order = np.argsort(losses, axis=-1)
     ascending = np.take_along_axis(losses, order, axis=-1)
     mass = np.cumsum(np.take_along_axis(width, order, axis=-1), axis=-1)

@@ -1,7 +1,7 @@
 """Build HTML: whole pages, tables, pictures, and fragments for notebooks.
 
 Everything a page needs is inside it: the style, and the pictures as data. Nothing is loaded from elsewhere.
-This module knows only HTML; what a report says is written where the report is.
+This module knows only HTML; the text of a report is in the report's own module.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ pre { background: #f6f6f6; padding: 0.8rem; overflow-x: auto; }
 _HEAD = "<meta charset='utf-8'><meta name='viewport' content='width=device-width, initial-scale=1'>"
 _COLUMNS = ("claim", "where", "verdict", "numbers (in brackets: 95 % over seeds)")
 
-# A notebook has a style of its own, light or dark: a fragment sets only what it needs, on each element.
+# A notebook has its own style, light or dark: a fragment sets only what it needs, on each element.
 _BLOCK = "style='max-width: 60rem; line-height: 1.4; overflow-x: auto'"
 _TABLE = "style='border-collapse: collapse; margin: 0.4rem 0'"
 _TEXT = "style='text-align: left; vertical-align: top; padding: 0.15rem 0.8rem 0.15rem 0'"
@@ -54,7 +54,8 @@ _NUMBER = "style='text-align: right; padding: 0.15rem 0.8rem 0.15rem 0; font-var
 def shown(name: Any) -> str:
     r"""Return a name from the data as it may be printed: line breaks and control characters are escaped.
 
-    Otherwise a group could be named so that a terminal, or a reader, takes its name for a line of the report.
+    Otherwise a group could be named so that a terminal, or a reader, mistakes its name for a line of the
+    report.
 
     Examples
     --------
@@ -114,8 +115,8 @@ def render(
 ) -> str:
     """Build a study's page; `figures` gives, by name, a caption and the PNG file to embed.
 
-    `words`, in Markdown, come first. `partial` says, where results are partial, what is missing; `last` is
-    the last line.
+    `words`, in Markdown, come first. If results are partial, `partial` says what is missing. `last` is the
+    last line.
     """
     e = escape
 
@@ -138,13 +139,13 @@ def render(
 
 
 def plain(words: str) -> str:
-    """Markdown as plain text: links become their words, lines of a paragraph become one."""
+    """Convert Markdown to plain text: links become their words, the lines of a paragraph become one."""
     text = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", words)
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n") if part.strip())
 
 
 def paragraphs(words: str) -> str:
-    """Markdown of the simplest kind as HTML: paragraphs, and what is *emphasised*."""
+    """Convert the simplest Markdown, paragraphs and *emphasis*, to HTML."""
     parts = [re.sub(r"\*([^*]+)\*", r"<em>\1</em>", escape(part)) for part in plain(words).split("\n\n")]
     return "\n".join(f"<p>{part}</p>" for part in parts if part)
 
@@ -199,7 +200,7 @@ def _style_of(column: int) -> str:
 
 
 def numbers(head: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) -> str:
-    """Build a table of numbers from pairs (cells, marked); the rows that are marked stand out."""
+    """Build a table of numbers from pairs (cells, marked); marked rows stand out."""
     lines = [
         ("<tr class='refuted'>" if marked else "<tr>")
         + "".join(f"<td>{escape(cell)}</td>" for cell in row)
@@ -252,5 +253,5 @@ def check_path(path: str | Path, name: str = "path") -> Path:
 
 
 def write(path: str | Path, html: str) -> None:
-    """Write a page to a file, after `check_path`; a file that is there already is replaced."""
+    """Write a page to a file, after `check_path`; an existing file is replaced."""
     check_path(path).write_text(html, encoding="utf-8")

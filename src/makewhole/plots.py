@@ -33,7 +33,7 @@ def _axes(ax: Any, size: tuple[float, float], count: int = 1) -> Any:
     from makewhole.extras import need
 
     Figure = need("matplotlib.figure", "cli").Figure
-    # Not pyplot: it would keep the figure open until somebody closes it.
+    # Not pyplot: it would keep the figure open until it is closed explicitly.
     return Figure(figsize=size, layout="constrained").subplots(1, count)
 
 
@@ -109,9 +109,9 @@ class _AuditDisplay:
 
 
 class ReliabilityDisplay(_AuditDisplay):
-    """A reliability diagram: for each bin, how often it happened against the mean forecast.
+    """A reliability diagram: for each bin, how often the event happened against the mean forecast.
 
-    Vertical bars are the bounds on the true frequency; they hold for all bins and groups at once. The grey
+    Vertical bars are bounds on the true frequency that hold for all bins and groups together. The grey
     band is [μ − c, μ + c], which the forecaster stands behind. A bar that lies outside the band refutes the
     forecaster; the bin with the surest win is marked with a star. If no bar does, a group or all bins
     together may still refute it: see `report.sound`.
@@ -219,9 +219,9 @@ class SoundnessDisplay(_AuditDisplay):
 class LossDisplay:
     """What a forecaster won and lost in the course of a backtest, with one line for each correction.
 
-    On the left is the cumulative profit in money, with a line at what the capital allows to be lost; on the
-    right the mean loss per forecast. Where a correction is certified not to lose more than a certain total, a
-    dotted line shows that bound, if it lies within the picture.
+    On the left is the cumulative profit in money, with a line where the capital is used up; on the right the
+    mean loss per forecast. If a correction has a certified bound on its total loss, a dotted line shows it,
+    where it lies within the picture.
 
     Parameters
     ----------
@@ -313,21 +313,21 @@ class LossDisplay:
         if self.money_ax_ is not None:
             self._plot_money(self.money_ax_, unit)
         self._plot_mean(self.ax_, unit)
-        for one in axes:
-            one.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
-            one.set_xlabel("forecasts settled")
+        for each in axes:
+            each.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
+            each.set_xlabel("forecasts settled")
             if any(len(curve.round) and curve.round[-1] >= 1000 for curve in self.curves.values()):
-                one.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
-                one.locator_params(axis="x", nbins=5)  # more would run into each other
-            one.spines[["top", "right"]].set_visible(False)
-            one.legend(frameon=False)
+                each.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
+                each.locator_params(axis="x", nbins=5)  # more labels would overlap
+            each.spines[["top", "right"]].set_visible(False)
+            each.legend(frameon=False)
         return self
 
     def _style(self, k: int) -> dict[str, Any]:
         return {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
 
     def _plot_money(self, ax: Any, unit: str) -> None:
-        """Draw the profit so far, where capital ends, and the bounds that are in sight."""
+        """Draw the profit so far, where the capital is used up, and the bounds within the picture."""
         for k, (label, curve) in enumerate(self.curves.items()):
             start = np.zeros(1)
             profit = np.concatenate([start, -curve.total_loss])
@@ -359,7 +359,7 @@ class LossDisplay:
         ax.set_ylim(*self._limits())
 
     def _limits(self) -> tuple[float, float]:
-        """The range of the y axis: what the curves cover after the first twentieth, which is mostly luck."""
+        """Return the y axis's range: that of the curves after their first twentieth, which is mostly luck."""
         late = [c.mean_loss[len(c.mean_loss) // 20 :] for c in self.curves.values() if len(c.mean_loss)]
         if not late:
             return -1.0, 1.0
@@ -371,8 +371,8 @@ class LossDisplay:
 class CapitalDisplay:
     """What bets would have cost with each capital that `makewhole.find_capital` tried.
 
-    A full dot is a capital that sufficed, an empty one a capital that did not. The horizontal line is the
-    premium that was asked for, the vertical line the smallest capital that sufficed.
+    A full dot is a capital that was enough, an empty one a capital that was not. The horizontal line is the
+    premium that was asked for, the vertical line the smallest capital that was enough.
 
     Examples
     --------
@@ -411,8 +411,8 @@ class CapitalDisplay:
         asked = f"asked for: at most {report.premium:g}"
         ax.axhline(report.premium, color=COLOURS[1], linestyle="--", linewidth=1.1, label=asked, zorder=1)
         if report.smallest is not None:
-            found = f"smallest that sufficed: {report.smallest:,.6g}"
-            ax.axvline(report.smallest, color=COLOURS[2], linestyle=":", linewidth=1.4, label=found, zorder=1)
+            name = f"smallest that sufficed: {report.smallest:,.6g}"
+            ax.axvline(report.smallest, color=COLOURS[2], linestyle=":", linewidth=1.4, label=name, zorder=1)
         ax.set_xscale("log")
         ax.xaxis.set_major_formatter(lambda x, _: f"{x:,.6g}")
         ax.set_ylim(bottom=min(0.0, *premium))

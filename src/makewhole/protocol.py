@@ -21,7 +21,7 @@ class Nature(Protocol):
     """Chooses the features and the outcome of every round."""
 
     def reveal(self) -> Any:
-        """Begin a round, and return its features x, which everybody sees."""
+        """Begin a round, and return its features x, which everyone sees."""
 
     def outcome(self) -> int:
         """Return the outcome of the round; the same one however often it is called."""
@@ -78,7 +78,7 @@ def play(nature: Nature, forecaster: Forecaster, agent: Agent, rounds: int) -> R
     """
     record = Record()
     for _ in range(arguments.whole("rounds", rounds, least=0)):
-        # 1. Nature reveals x and chooses, without revealing it, what will happen.
+        # 1. Nature reveals x, and chooses the outcome without revealing it.
         x = nature.reveal()
         # 2. The forecaster reveals μ and c.
         forecast = forecaster.forecast(x)
@@ -126,7 +126,7 @@ class Record:
 
     @property
     def total_loss(self) -> float:
-        """What the forecaster lost in all rounds."""
+        """What the forecaster lost in total."""
         return math.fsum(row[5] for row in self._rows)
 
     @property
@@ -171,7 +171,7 @@ class Chance:
     x
         The features, or a function without arguments that returns them for every round.
     seed
-        The same seed gives the same outcomes. None takes a new one.
+        The same seed gives the same outcomes. None draws a new seed.
 
     Examples
     --------
@@ -195,7 +195,7 @@ class Chance:
         if value.ndim:
             value = arguments.distribution("probability", probability, simplex=True)
         self._probability = arguments.plain(value)
-        # Class k ends here in [0, 1). The last one's end is left out: it is 1, whatever the rounding.
+        # Where class k ends in [0, 1). The last end is left out: it is 1, regardless of rounding.
         self._ends = (1 - value).reshape(1) if value.ndim == 0 else np.cumsum(value)[:-1]
 
     def reveal(self) -> Any:

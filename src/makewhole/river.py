@@ -41,7 +41,7 @@ class InsuredClassifier(base.Classifier):
     Accuracy: 89.36%
     >>> insured = model["InsuredClassifier"]
     >>> x, y = next(iter(datasets.Phishing()))
-    >>> insured.learn_one(x, y, stake=0.5)  # through the pipeline, too, from river 0.24 on
+    >>> insured.learn_one(x, y, stake=0.5)  # also works through a pipeline, from river 0.24 on
     >>> insured.forecaster.statement().turnover
     0.5
     """
@@ -77,7 +77,7 @@ class InsuredClassifier(base.Classifier):
         if y not in (False, True):
             raise ValueError(f"y must be True or False; got {y!r}")
         f = self.forecaster
-        f.check_stake(stake)  # before a forecast is opened: it would stay open
+        f.check_stake(stake)  # first: if it were refused later, the forecast would stay open
         f.settle(f.forecast(x), int(y), stake=stake)
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:

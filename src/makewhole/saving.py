@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-if sys.platform != "win32":  # there, what is being written cannot be removed anyway
+if sys.platform != "win32":  # Windows does not remove a file that is being written anyway
     import fcntl
 
 
@@ -39,7 +39,7 @@ def write(path: str | os.PathLike[str], *, kind: str, version: int, content: Any
         if old is not None:
             draft.chmod(stat.S_IMODE(old))
         draft.replace(target)
-    if hasattr(os, "O_DIRECTORY"):  # the renaming, too, must survive a power cut
+    if hasattr(os, "O_DIRECTORY"):  # the rename must also survive a power cut
         folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)
@@ -48,7 +48,7 @@ def write(path: str | os.PathLike[str], *, kind: str, version: int, content: Any
 
 
 def checksum(kind: str, version: int, content: Any) -> str:
-    """Return the SHA-256 of what a file says; a damaged file does not have the one that it states."""
+    """Return the SHA-256 of a file's content; in a damaged file it differs from the one stored there."""
     return hashlib.sha256(json.dumps([kind, version, content]).encode()).hexdigest()
 
 
@@ -66,10 +66,10 @@ def _mode(path: Path) -> int | None:
 
 @contextlib.contextmanager
 def _draft(target: Path, mode: int) -> Iterator[tuple[Path, int]]:
-    """Open a new file beside `target`; remove it if it is still there in the end.
+    """Open a new file beside `target`; remove it afterwards if it still exists.
 
-    A draft is locked as long as it is written. One that is not locked was left by a process that was killed,
-    and is removed by the next that saves to the same target.
+    A draft is locked while it is being written. An unlocked one was left by a process that was killed; the
+    next process that saves to the same target removes it.
     """
     prefix = f".makewhole-{zlib.crc32(target.name.encode(errors='surrogateescape')):08x}-"
     _sweep(target.parent, prefix)
@@ -79,7 +79,7 @@ def _draft(target: Path, mode: int) -> Iterator[tuple[Path, int]]:
         if sys.platform == "win32":
             break
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if draft.exists():  # else another process took it for an old one, before it was locked
+        if draft.exists():  # else another process removed it as an old one before it was locked
             break
         os.close(descriptor)
     try:
@@ -91,7 +91,7 @@ def _draft(target: Path, mode: int) -> Iterator[tuple[Path, int]]:
 
 
 def _sweep(folder: Path, prefix: str) -> None:
-    """Remove drafts that nobody is writing."""
+    """Remove drafts that no process is writing."""
     if sys.platform == "win32":
         return
     for draft in folder.glob(f"{prefix}*.draft"):
@@ -161,17 +161,17 @@ def encode(name: str, value: Any, named: Mapping[str, Any]) -> Any:
 
 
 def _array_type(name: Any, items: list[Any]) -> np.dtype[Any]:
-    """Return the type of an array in a file; texts get no more room than the longest of them needs."""
+    """Return the type of an array in a file; strings get no more room than the longest of them needs."""
     try:
-        found = np.dtype(name if isinstance(name, str) else object)
+        dtype = np.dtype(name if isinstance(name, str) else object)
     except TypeError:
-        found = np.dtype(object)
-    if found.kind not in "biufU" or found == np.longdouble:
+        dtype = np.dtype(object)
+    if dtype.kind not in "biufU" or dtype == np.longdouble:
         raise ValueError(f"an array's type must be one of numbers or texts; got {name!r}")
-    if found.kind == "U":
+    if dtype.kind == "U":
         longest = max(map(len, map(str, items)), default=1)
-        return np.dtype(f"{found.byteorder}U{max(1, longest)}")
-    return found
+        return np.dtype(f"{dtype.byteorder}U{max(1, longest)}")
+    return dtype
 
 
 def decode(value: Any, named: Mapping[str, Any]) -> Any:

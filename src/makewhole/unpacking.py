@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-# A packed file may unpack to this many bytes, and so many times its own size more: texts of numbers unpack to
-# 3 to 20 times it. Anything beyond is an accident, or an attack on this machine's memory.
+# A packed file may unpack to SMALL bytes plus MOST_TIMES its own size: numbers as text unpack to 3 to 20
+# times their packed size. Anything beyond is an accident, or an attack on this machine's memory.
 SMALL, MOST_TIMES = 10_000_000, 100
 
 # What the standard library raises for damaged, encrypted and exotic archives.
@@ -24,9 +24,9 @@ _DAMAGED = (
 
 
 def pieces(path: Path) -> Iterator[bytes]:
-    """Yield what is in a .gz file, or in the first file of a .zip archive.
+    """Yield the content of a .gz file, or of the first file in a .zip archive.
 
-    Raises a ValueError if the file is damaged, encrypted, or unpacks to more than 10 MB and a hundred times
+    Raises a ValueError if the file is damaged, encrypted, or unpacks to more than 10 MB plus a hundred times
     its size.
     """
     limit = SMALL + MOST_TIMES * path.stat().st_size
@@ -37,8 +37,8 @@ def pieces(path: Path) -> Iterator[bytes]:
                 size += len(piece)
                 if size > limit:
                     raise ValueError(
-                        f"{str(path)!r} must not unpack to more than {limit / 1e6:,.0f} MB (10 MB and "
-                        f"{MOST_TIMES} times its size); if it is meant to, unpack it, and give that file"
+                        f"{str(path)!r} must not unpack to more than {limit / 1e6:,.0f} MB (10 MB plus "
+                        f"{MOST_TIMES} times its size); if it should, unpack it first and pass the result"
                     )
                 yield piece
     except PermissionError:
@@ -56,6 +56,6 @@ def _opened(path: Path) -> Iterator[gzip.GzipFile | IO[bytes]]:
     with zipfile.ZipFile(path) as archive:
         files = [info for info in archive.infolist() if not info.is_dir()]
         if not files:
-            raise zipfile.BadZipFile("there is no file in it")
+            raise zipfile.BadZipFile("the archive contains no file")
         with archive.open(files[0]) as packed:
             yield packed

@@ -305,7 +305,7 @@ def test_a_hundred_thousand_groups_are_capped_with_a_warning_that_says_what_was_
             lambda t: t,
             dict(groups=["g", "g"]),
             ValueError,
-            "every entry of groups must have a name of its own; got 'g' twice",
+            "every entry of groups must have a different name; got 'g' twice",
         ),
         (lambda t: t.assign(w=0.0), dict(weight="w"), ValueError, "got 50 rows, each with a missing number"),
         (lambda t: t, dict(mu=["mu", "mu"]), ValueError, r"the sum of mu=\['mu', 'mu'\] must be 1"),

@@ -184,7 +184,11 @@ def test_every_engine_replays_the_same(tmp_path: Any) -> None:
         ({"method": "betting", "order": "when"}, ValueError, "order='when' is not a column"),
         ({"method": "betting", "order": 3}, TypeError, "order must be the name of a column; got 3"),
         ({"method": "betting", "order": "t", "weight": "mu"}, ValueError, "weight must be None"),
-        ({"method": "betting", "order": "t", "cluster": "g"}, ValueError, "one cluster after the other"),
+        (
+            {"method": "betting", "order": "t", "cluster": "g"},
+            ValueError,
+            "clusters that do not overlap in time",
+        ),
     ],
 )
 def test_bad_settings_are_named(options: Any, error: Any, message: str) -> None:

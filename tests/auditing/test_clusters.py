@@ -192,13 +192,13 @@ def test_classes_predicates_and_a_column_of_c_have_clusters_too() -> None:
 
 def test_as_many_clusters_as_rows_are_none_and_one_is_refused() -> None:
     table = days(0).assign(row=range(len(days(0))), same="x")
-    with pytest.warns(UserWarning, match="every row has a row of its own: the same as no clusters"):
+    with pytest.warns(UserWarning, match="every row has its own row: the same as no clusters"):
         alone = mw.audit(table, cluster="row")
     none = mw.audit(table)
     assert alone.p_value == pytest.approx(none.p_value)
     assert alone.clusters is None
     assert any("the same as no clusters" in note for note in alone.notes)
-    with pytest.raises(ValueError, match=r"cluster='same' must have at least two clusters; got one for all"):
+    with pytest.raises(ValueError, match=r"cluster='same' must have at least two clusters; got"):
         mw.audit(table, cluster="same")
     with pytest.raises(ValueError, match="cluster='nowhere' is not a column"):
         mw.audit(table, cluster="nowhere")

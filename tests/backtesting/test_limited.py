@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
+from makewhole.insured.changes import CONCEDED, TOTALS
 
 import makewhole as mw
 from makewhole.backtesting import backtest as module
 from makewhole.backtesting.limited import LimitedRun
-from makewhole.insured.changes import CONCEDED, TOTALS
 from makewhole.insured.lines import Account
 from makewhole.insured.refusals import StakeRefused
 from makewhole.insured.totals import Totals

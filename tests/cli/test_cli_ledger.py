@@ -133,7 +133,7 @@ def test_who_reports_is_one(ledger: str, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["ledger", "forecast", ledger, "--id", "UA-1", "--mu", "0.5"]) == 0
     both = ["--by", "ann", "--by", "bob"]
     assert main(["ledger", "report", ledger, "--id", "UA-1", "--outcome", "1", *both]) == 1
-    assert "--by must be given once with report" in capsys.readouterr().err
+    assert "--by must be given only once with report" in capsys.readouterr().err
     assert main(["ledger", "quote", ledger, "--id", "UA-1", "--by", "ann", "--payout", "100"]) == 0
     assert json.loads(capsys.readouterr().out)["payout"] == 100
 
@@ -180,7 +180,7 @@ def test_tables_and_copies(ledger: str, tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["verify", "nothing.db"], "is not a file: makewhole ledger create makes one"),
+        (["verify", "nothing.db"], "is not a file: create one with makewhole ledger create"),
         (
             ["create", "LEDGER", "--capital", "1", "--max-stake", "1", "--unit", "cent"],
             "there is a book 'delays'",

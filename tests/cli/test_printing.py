@@ -77,7 +77,7 @@ def test_a_quote_without_a_second_one_is_suspected_in_a_line(
     extra = ["--group", "g", *(["--stake", "mu"] if command == "backtest" else [])]
     assert main([command, str(path), *extra]) == 1
     said = capsys.readouterr().err
-    assert "quotation mark without a second one" in said
+    assert "quotation mark left open" in said
     assert len(said) < 500
 
 
@@ -85,7 +85,7 @@ def test_a_file_that_is_all_quote_is_suspected_too(tmp_path: Path, capsys: Any) 
     path = tmp_path / "quote.csv"
     path.write_text('mu,y\n"0.5,1\n0.5,0\n')
     assert main(["audit", str(path)]) == 1
-    assert "quotation mark without a second one" in capsys.readouterr().err
+    assert "quotation mark left open" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

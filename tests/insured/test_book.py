@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from makewhole.insured.changes import Opening
 
 import makewhole as mw
-from makewhole.insured.changes import Opening
 from makewhole.insured.refusals import ChangeRefused
 
 SOUND: dict[str, Any] = {"mode": "sound", "max_stake": 2.0}

@@ -117,7 +117,7 @@ def test_the_guard_is_the_certificate_where_it_is_the_smaller() -> None:
 )
 def test_a_group_is_not_certified_more_than_it_was_made_for(settings: dict[str, Any], lost: str) -> None:
     made = mw.Reserve.for_capital(5_000, max_stake=100)
-    with pytest.raises(ValueError, match=f"each group could lose {lost} .* made for 5000: take Reserve"):
+    with pytest.raises(ValueError, match=f"each group could lose {lost} .* made for 5000: use Reserve"):
         mw.InsuredForecaster(None, mw.Grouped(made), **settings)
     f = mw.InsuredForecaster(None, mw.Grouped(made), max_stake=100)
     f.forecast(mu=0.5, groups="AA")

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from makewhole.insured.bookkeeping import Bookkeeping
 
 import makewhole as mw
 from makewhole.insured import settings as module
-from makewhole.insured.bookkeeping import Bookkeeping
 from samples import KINDS, Own, bet, given_to, insured, played, state
 
 # --- two ways to the same numbers -------------------------------------------------------------------------

@@ -23,7 +23,7 @@ def free(**settings: Any) -> mw.InsuredForecaster:
 
 
 def won(f: mw.InsuredForecaster, count: int, by: Any = None, **more: Any) -> tuple[float, int]:
-    """What customers win who stake the whole cap on each of these forecasts, and how often they are refused."""
+    """What customers win who stake the whole cap on these forecasts, and how often they are refused."""
     waiting, refused = [f.forecast(mu=0.5, **more) for _ in range(count)], 0
     for k, q in enumerate(waiting):
         try:
@@ -281,11 +281,12 @@ def test_a_ledger_holds_all_versions_of_a_forecast_to_one_cap(tmp_path: Any) -> 
 
 def test_a_compiled_backtest_keeps_to_the_capital_and_to_every_line() -> None:
     rows = 400
-    log = pd.DataFrame({"mu": [0.5] * rows, "y": [1] * rows, "stake": [M] * rows, "who": ["ann", "bob"] * 200})
+    log = pd.DataFrame(
+        {"mu": [0.5] * rows, "y": [1] * rows, "stake": [M] * rows, "who": ["ann", "bob"] * 200}
+    )
     alone = mw.backtest(log, free(capital=3.0))
     assert 2.5 < alone.total_loss <= 3.0
     named = mw.backtest(log, free(lines=mw.Lines(each=1.0)), by="who")
     assert 1.5 < named.total_loss <= 2.0
     exact = mw.backtest(log, free(mode="exact", lines=mw.Lines(each=1.0)), by="who")
     assert exact.total_loss <= 2.0
-

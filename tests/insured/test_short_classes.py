@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from makewhole.insured.one_price import OnePriceBookkeeping
+from makewhole.insured.plain_classes import PlainClasses
 
 import makewhole as mw
 from makewhole.insured import settings as module
-from makewhole.insured.one_price import OnePriceBookkeeping
-from makewhole.insured.plain_classes import PlainClasses
 from samples import CORRECTIONS, Own, state
 
 

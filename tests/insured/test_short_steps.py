@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from makewhole.insured.bookkeeping import Bookkeeping
+from makewhole.insured.plain import PlainBookkeeping
 
 import makewhole as mw
 from makewhole.insured import settings as module
-from makewhole.insured.bookkeeping import Bookkeeping
-from makewhole.insured.plain import PlainBookkeeping
 from samples import Own, state
 
 pytestmark = pytest.mark.slow  # together they take seconds

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, target
 from hypothesis import strategies as st
+from makewhole.insured.changes import CONCEDED
 
 import makewhole as mw
-from makewhole.insured.changes import CONCEDED
 from makewhole.insured.refusals import StakeRefused
 from samples import state
 

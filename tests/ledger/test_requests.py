@@ -1,4 +1,4 @@
-"""A refused request leaves no trace, and whatever a request did can be undone: to the last bit of the state."""
+"""A refused request leaves no trace, and all that a request did can be undone: to the last bit."""
 
 import json
 from collections.abc import Callable

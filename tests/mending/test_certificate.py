@@ -165,7 +165,7 @@ def test_a_cell_without_certification_rows_has_the_c_that_cannot_be_wrong() -> N
 def test_too_few_rows_for_a_certificate_are_named_and_c_is_never_a_comfortable_zero() -> None:
     X, y = draw_rows(30, 0)
     X[:, 1] = np.arange(30) % 15
-    with pytest.warns(UserWarning, match=r"too few certification rows, 12: .* about \d+ would do"):
+    with pytest.warns(UserWarning, match=r"too few certification rows, 12: .* about \d+ would be enough"):
         fitted = mw.SoundClassifier(frozen(), groups=[1], random_state=0).fit(X, y)
     said = fitted.levels_[:, 0]
     for widths in fitted.c_by_cell_["1"].values():

@@ -214,7 +214,7 @@ def test_a_sweep_is_judged_and_insurance_pays(tmp_path: Path) -> None:
             lambda e: datasets.load_flights(airline="ZZ"),
             "airline must be one that is in flights.csv.zip: 9E, AA",
         ),
-        (lambda e: datasets.load_flights("/no/such.csv"), "is not there"),
+        (lambda e: datasets.load_flights("/no/such.csv"), "does not exist"),
     ],
 )
 def test_what_does_not_fit_is_named(events: datasets.Events, call: Any, message: str) -> None:

@@ -51,7 +51,7 @@ def test_a_file_of_ours_that_was_changed_survives_and_a_note_says_so(tmp_path: P
     assert note == f"{tmp_path / 'b'} was changed since makewhole wrote it, and was left alone"
     assert contents(tmp_path) == {"a": "3", "b": "2, and a word of mine"}
     folder.check(tmp_path, ["a"])
-    with pytest.raises(FileExistsError, match="b is there, and makewhole did not write it"):
+    with pytest.raises(FileExistsError, match="b exists, and makewhole did not write it"):
         folder.check(tmp_path, ["a", "b"])  # it is the user's now
 
 
@@ -194,7 +194,7 @@ def test_a_file_where_the_folder_should_be_is_refused_before_anything_runs(
 ) -> None:
     monkeypatch.setattr(adversaries, "run", never)
     (tmp_path / "adversaries").write_text("mine")
-    with pytest.raises(FileExistsError, match="adversaries is there and is not a folder: move it away"):
+    with pytest.raises(FileExistsError, match="adversaries exists and is not a folder: move it away"):
         studies.run("adversaries", **SMALL, out=tmp_path)
 
 

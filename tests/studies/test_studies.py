@@ -426,10 +426,13 @@ def test_a_study_of_adversaries_writes_its_folder(tmp_path: Path) -> None:
     [
         (["flights", "--cautious", "1.5"], "cautious share must lie in [0, 1]; got 1.5"),
         (["flights", "--airline", "ZZ"], "airline must be one that is in flights.csv.zip"),
-        (["flights", "--data", "nowhere.csv"], "nowhere.csv is not there"),
+        (["flights", "--data", "nowhere.csv"], "nowhere.csv does not exist"),
         (["flights", "--rounds", "0"], "rounds must be a whole number of at least 1"),
-        (["mnist", "--data", "/nowhere"], "is not there"),
-        (["market", "--data", __file__], "--data must be the folder with MNIST and Adult, but for flights"),
+        (["mnist", "--data", "/nowhere"], "does not exist"),
+        (
+            ["market", "--data", __file__],
+            "must be the folder with MNIST and Adult, except for flights",
+        ),
         (["mnist", "--cautious", "0.3"], "--cautious is for the study of flights, not of mnist"),
         (["all", "--data", "/dev/null"], "must be the folder with MNIST and Adult"),
         (["adversaries", "--out", "/dev/null/x"], "Not a directory"),

@@ -38,11 +38,9 @@ from makewhole.auditing.means import ClassSums
 from makewhole.auditing.report import AuditReport
 from makewhole.auditing.sums import Columns, GroupedSums
 
-_MOST_BINS = (
-    1000  # with more there would be a few rows per cell, and the cells of many groups would fill memory
-)
+_MOST_BINS = 1000  # more would leave few rows per cell, and the cells of many groups would fill memory
 _UNSEEN_SHOWN = 5  # classes that never happen, in a note
-_SCORES = ("squared", "log_said", "impossible", "log_hit", "impossible_hit")
+_SCORES = ("squared", "log_chance", "impossible", "log_hit", "impossible_hit")
 
 
 def audit(
@@ -69,17 +67,18 @@ def audit(
     outcomes there are more frequent (or rarer) than forecast. The report says what each bet wins and between
     which bounds. It has two values of c: any c below `smallest_c` is refuted, and `certified_c` is certified.
 
-    The library that holds the data adds them up; only the sums of the cells come back. By default the
-    outcomes are assumed to be independent given the forecasts; their probabilities may all differ. The bounds
-    (`makewhole.bounds`) then hold for all cells at once (Bonferroni), and for any number of rows. A tenth of
+    The library that holds the data does the summing; only each cell's sums come back. By default the outcomes
+    are assumed to be independent given the forecasts; their probabilities may all differ. The bounds
+    (`makewhole.bounds`) then hold for all cells together (Bonferroni), and for any number of rows. A tenth of
     the risk 1 − `confidence` goes to a test of all cells together, which can find many small gaps.
 
     Outcomes often depend on each other: the flights of one day share the weather. Name the day as `cluster`,
-    and only those of different days need be independent. The bounds are then those of bets on whole clusters.
+    and only outcomes of different days need be independent. The bounds are then those of bets on whole
+    clusters.
 
-    The forecasts, c, groups and weights must not depend on the outcomes audited. Those of a model that learns
-    from these outcomes do. For such a model there is `method="betting"`: it needs only that every forecast
-    was made before its outcome was known, and may be repeated as often as one likes while rows come in.
+    The forecasts, c, groups and weights must not depend on the outcomes audited. A model that learns from
+    these outcomes breaks this. For such a model use `method="betting"`: it needs only that every forecast was
+    made before its outcome was known, and can be repeated at any time as rows come in.
 
     Under these assumptions a verdict is right with a probability of at least `confidence`. It is about bets
     on whole cells: an audit may overlook a bet that wins only on part of a bin. "Open" does not mean that the
@@ -100,20 +99,20 @@ def audit(
     stake
         A column of stakes (for K classes, a list). The report then also says what these bets have won.
     weight
-        A column of weights, not negative. Every mean is a weighted mean. Weights are not counts: the report
-        has the evidence of the rows there are, or less where weights differ. For a table of counts, repeat
-        each row as often as it counts.
+        A column of weights, not negative. Every mean is a weighted mean. Weights are not counts: the evidence
+        is that of the actual rows, or less where weights differ. For a table of counts, repeat each row as
+        often as it counts.
     groups
-        Columns, and predicates with names: `["carrier", {"long haul": nw.col("distance") > 1000}]`. Engines
-        differ in what a predicate makes of a missing value: fill missing values first.
+        Columns, and named predicates: `["carrier", {"long haul": nw.col("distance") > 1000}]`. Engines differ
+        in how a predicate treats a missing value: fill missing values first.
     bins
         How many bins of equal width [0, 1] is divided into by the forecast, at most 1000. More bins find
         errors in narrower ranges of the forecast, but with fewer rows in each bin the bounds are wider. With
-        15 bins and a few hundred rows in each, errors of about 0.1 are found; with little data take 5.
+        15 bins and a few hundred rows in each, errors of about 0.1 are found; with little data use 5.
     cluster
         A column that says which outcomes may depend on each other, in any way: those with the same value.
-        Rows of different clusters must be independent. The evidence is that of the clusters, so there should
-        be dozens of them at least. How large a cluster is may depend on its outcomes as long as its largest
+        Rows of different clusters must be independent. Each cluster counts as one piece of evidence, so there
+        should be at least dozens of them. A cluster's size may depend on its outcomes as long as its largest
         possible size is known beforehand. Rows without a cluster are left out and counted.
     graded
         Whether an outcome may be any number in [0, 1], such as a delay as a share of three hours; μ is then
@@ -124,16 +123,16 @@ def audit(
         replayed in order of time; their gain is evidence against the forecasts.
     order
         For betting: the column of times, which are numbers, dates or datetimes. Rows of the same time are
-        taken together: none of their forecasts may know the outcome of another. With `cluster`, one cluster
-        must come after the other.
+        taken together: none of their forecasts may know another's outcome. With `cluster`, clusters must
+        not overlap in time.
     undecided
-        An outcome that means that nothing was decided, such as 0.5 for a tie. Such rows are left out and
+        An outcome that means that nothing was decided, such as 0.5 for a tie. Such rows are left out, and
         counted.
     confidence
         The probability with which all bounds hold together.
     max_groups
-        How many groups of a column are audited one by one. If a column has more, the smallest are put
-        together into one group, with a warning.
+        How many groups of a column are audited one by one. If a column has more, the smallest are merged into
+        one group, with a warning.
 
     Returns
     -------
@@ -217,10 +216,10 @@ def audit(
 
 
 def _call(given: dict[str, Any]) -> str:
-    """Write down the call of `audit` with those arguments that are not its defaults."""
-    defaults = {name: one.default for name, one in inspect.signature(audit).parameters.items()}
-    said = [f"{name}={describe(value)}" for name, value in given.items() if value is not defaults[name]]
-    return f"audit({', '.join(['frame', *said])})"
+    """Write down the call of `audit`, with the arguments that are not its defaults."""
+    defaults = {name: parameter.default for name, parameter in inspect.signature(audit).parameters.items()}
+    passed = [f"{name}={describe(value)}" for name, value in given.items() if value is not defaults[name]]
+    return f"audit({', '.join(['frame', *passed])})"
 
 
 def audit_arrays(
@@ -235,13 +234,13 @@ def audit_arrays(
     """Audit arrays instead of a frame.
 
     `probability` has a column for each class if there are several. `groups` are arrays of labels, by name;
-    `weight` and `cluster` are arrays, too. `options` are those of `audit`.
+    `weight` and `cluster` are also arrays. `options` are those of `audit`.
     """
-    said, happened = np.asarray(probability, dtype=np.float64), np.asarray(outcome).astype(np.float64)
-    if said.ndim == 2 and said.shape[1] < 2:
-        raise ValueError(f"probability must be one column, or one for each class; got shape {said.shape}")
-    mus = ["mu"] if said.ndim == 1 else [f"mu {k}" for k in range(said.shape[1])]
-    columns: dict[str, Any] = {"y": happened} | dict(zip(mus, np.atleast_2d(said.T), strict=True))
+    mu, happened = np.asarray(probability, dtype=np.float64), np.asarray(outcome).astype(np.float64)
+    if mu.ndim == 2 and mu.shape[1] < 2:
+        raise ValueError(f"probability must be one column, or one for each class; got shape {mu.shape}")
+    mus = ["mu"] if mu.ndim == 1 else [f"mu {k}" for k in range(mu.shape[1])]
+    columns: dict[str, Any] = {"y": happened} | dict(zip(mus, np.atleast_2d(mu.T), strict=True))
     named = {str(name): f"group {name}" for name in groups or {}}
     columns |= {f"group {name}": np.asarray(labels).tolist() for name, labels in (groups or {}).items()}
     for name, array in {"weight": weight, "cluster": cluster}.items():
@@ -255,7 +254,7 @@ def audit_arrays(
 
 
 class _Settings(NamedTuple):
-    """The numbers an audit is told, and `c` in words, for the report."""
+    """The numbers passed to an audit, and `c` in words, for the report."""
 
     bins: int
     confidence: float
@@ -309,7 +308,7 @@ def _name_columns(mu: Any, outcome: Any, c: Any, stake: Any, weight: Any) -> lis
 
 
 def _check_method(method: Any, order: Any, weight: Any, cluster: Any) -> None:
-    """Raise an error if the method is unknown, or what it needs is not there."""
+    """Raise an error if the method is unknown, or lacks a column that it needs."""
     for name, column in {"cluster": cluster, "order": order}.items():
         if column is not None and not isinstance(column, str):
             raise TypeError(f"{name} must be the name of a column; got {describe(column)}")
@@ -354,7 +353,7 @@ def _read_c(c: Any) -> str | float:
 
 
 def _arrange(results: list[GroupedSums], columns: Columns) -> ClassSums:
-    """Put one class's queries together: a row for everyone and each group, and a last column for all bins."""
+    """Combine one class's queries: a row for everyone and each group, and a last column for all bins."""
     first = results[0].sums
     scores = {n: float(m.sum()) for n, m in first.items() if n in _SCORES}
     kept = [n for n in first if n not in scores and n != "bad"]
@@ -390,7 +389,7 @@ class _GroupRow(NamedTuple):
 
 
 def _split(result: GroupedSums, kept: list[str]) -> Iterator[_GroupRow]:
-    """The groups of one query: the values of a column, or for each predicate those for whom it is true."""
+    """Yield the groups of one query: the values of a column, or the rows where each predicate is true."""
     for k, grouping in enumerate(result.groupings):
         if grouping.column is not None:
             for row, label in enumerate(result.labels):
@@ -402,7 +401,7 @@ def _split(result: GroupedSums, kept: list[str]) -> Iterator[_GroupRow]:
 
 
 def _fold(name: str, matrix: Floats) -> Floats:
-    """Add up the rows of a matrix; of the heaviest weights take the largest."""
+    """Add up the rows of a matrix; for the heaviest weights, take the largest."""
     if not len(matrix):
         return np.zeros(matrix.shape[1])
     folded: Floats = matrix.max(axis=0) if name == "heaviest" else matrix.sum(axis=0)
@@ -415,7 +414,7 @@ def _left_out(rows: int) -> str:
 
 
 def _merged_notes(queried: list[list[GroupedSums]], most: int) -> list[str]:
-    """Say which columns have more than `most` groups: once for each, not for every class."""
+    """Say which columns have more than `most` groups: once per column, not once per class."""
     notes = [
         f"{result.groupings[0].name} has {most + result.merged:,} groups: the {most:,} largest are audited "
         f"one by one, the other {result.merged:,} as one (max_groups={most})"
@@ -427,21 +426,21 @@ def _merged_notes(queried: list[list[GroupedSums]], most: int) -> list[str]:
 
 
 def _cluster_notes(sums: ClassSums, cluster: str | None) -> list[str]:
-    """Say that every row is a cluster; raise a ValueError if all rows are one."""
+    """Say that every row is a cluster; raise a ValueError if all rows are in one."""
     if cluster is None or (sums.clusters is not None and sums.cluster_count != 1):
         return []
     if sums.cluster_count == sums.rows:
-        return [f"every row has a {cluster} of its own: the same as no clusters"]
+        return [f"every row has its own {cluster}: the same as no clusters"]
     raise ValueError(
-        f"cluster={cluster!r} must have at least two clusters; got one for all {sums.rows:,} rows, which may "
-        "then all depend on each other, so that they show nothing (a finer column?)"
+        f"cluster={cluster!r} must have at least two clusters; got the same value in all {sums.rows:,} rows "
+        "(use a finer column)"
     )
 
 
 def _unseen_notes(sums: list[ClassSums], by_class: list[Columns]) -> list[str]:
-    """Say which classes never happen: perhaps so, but perhaps the outcomes are not the classes' numbers."""
-    happened = [bool(one.sums["outcome"][0, -1]) for one in sums]
-    unseen = [f"{k} ({frames.own_name(one.mu)})" for k, one in enumerate(by_class) if not happened[k]]
+    """Say which classes never happen: the outcomes may not be the classes' numbers."""
+    happened = [bool(class_.sums["outcome"][0, -1]) for class_ in sums]
+    unseen = [f"{k} ({frames.own_name(columns.mu)})" for k, columns in enumerate(by_class) if not happened[k]]
     if len(by_class) == 1 or not unseen:
         return []
     listed = ", ".join(unseen[:_UNSEEN_SHOWN]) + (", …" if len(unseen) > _UNSEEN_SHOWN else "")
@@ -454,9 +453,9 @@ def _unseen_notes(sums: list[ClassSums], by_class: list[Columns]) -> list[str]:
 
 
 def _backend_of(frame: Any) -> str | None:
-    """The library that `report.cells` is made with: the caller's, where it makes frames in memory.
+    """Return the library that makes `report.cells`: the caller's, if it makes frames in memory.
 
-    Dask's frames are made of pandas. For DuckDB and Spark None stands for the first one installed.
+    Dask's frames are made of pandas frames. For DuckDB and Spark it is None: the first library installed.
     """
     return "pandas" if frame.implementation.is_dask() else frames.backend_of(frame)
 
@@ -471,7 +470,7 @@ def _report(
 ) -> AuditReport:
     wins = add_up_wins(cells)
     smallest_c, certified_c = cells.overall_c
-    by_class = tuple(compute_scores(cells, k, one.scores) for k, one in enumerate(sums))
+    by_class = tuple(compute_scores(cells, k, class_.scores) for k, class_ in enumerate(sums))
     binary = cells.classes is None
     return AuditReport(
         rows=sums[0].rows,

@@ -1,8 +1,8 @@
-"""Conclusions by betting in order of time: for forecasts that were learned from the outcomes before them.
+"""Conclusions by betting in order of time: for forecasts that were learned from earlier outcomes.
 
 Every cell has a bettor. Before each unit (the rows of one time, or of one cluster) she knows its forecasts
 and everything that happened before it; then its outcomes come. If every forecast is right given what happened
-before it, her money has no upward drift, however the forecasts were learned.
+before it, her money has no upward drift, regardless of how the forecasts were learned.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from makewhole.jit import call, jit
 
 _METHOD = "betting in order of time (Waudby-Smith and Ramdas 2024; bounds of Howard et al. 2021)"
 
-# What is staked on each unit, as shares of the most that the bettor may stake and never owe anything.
+# The stakes on each unit, as shares of the most that the bettor can stake without ever owing anything.
 _SHARES = 0.98 * 2.0 ** -np.arange(10)
 _LEAST_SHARE = 0.01  # of the rows; as in `clusters`
-_MOST = 1e290  # no bettor gets richer: her evidence is overwhelming, and her money must not overflow
+_MOST = 1e290  # a cap on a bettor's money, so that it cannot overflow: the evidence is overwhelming by then
 
 
 class _Units(NamedTuple):
@@ -51,19 +51,19 @@ def conclude(
 
     On each unit the bettor of a cell stakes a share of her money that it happens, in proportion to
     (Σ(y − μ) − Σc) / cap, or that it does not; the cap is the largest Σ(μ + c) (or Σ(1 − μ + c)) of a unit so
-    far, this one included, which she knows before the outcomes. Ten shares are tried at once on each side.
-    The money of all cells together, half of it given to wholes and half to bins, is compared with 1/risk at
-    every time: it ever gets there with a chance of at most `risk` (Ville's inequality). With classes the risk
-    is divided among them.
+    far, this one included, which she knows before the outcomes. Ten shares are tried in parallel on each
+    side. The money of all cells together, half of it given to wholes and half to bins, is compared with
+    1/risk at every time: the chance that it ever gets there is at most `risk` (Ville's inequality). With
+    classes the risk is divided among them.
 
     The bounds on the gaps are Howard et al.'s: they hold for the mean of the gaps given what happened before,
-    at all times at once. The groups and the largest unit are taken as known beforehand.
+    at all times together. The groups and the largest unit are assumed to be known beforehand.
     """
     risk, classes = 1 - confidence, len(rows)
     p_value, low, high = (np.ones(means.rows.shape) for _ in range(3))
     share = divide_risk(means.full) * classes
-    pool = share / share.sum(axis=(1, 2), keepdims=True)  # each class has money of its own, 1 at the start
-    units = [_arrange(one, column, groups) for one, column in zip(rows, columns, strict=True)]
+    pool = share / share.sum(axis=(1, 2), keepdims=True)  # each class has its own money, 1 at the start
+    units = [_arrange(own, column, groups) for own, column in zip(rows, columns, strict=True)]
     together = 1.0
     for k, unit in enumerate(units):
         richest, best, sums = _play(unit, pool[k], unit.c)
@@ -78,7 +78,7 @@ def conclude(
     gaps = GapBounds(np.maximum(low, -means.mu), np.minimum(high, 1 - means.mu))
     together_c = smallest_unrefuted(refutes, gaps, halvings=14)
     if together <= risk and together_c <= float(means.c[means.full].min()):
-        together = float(np.nextafter(risk, 1.0))  # what a smaller c does not show, a larger one must not
+        together = float(np.nextafter(risk, 1.0))  # a larger c must not be refuted if a smaller one is not
     return Evidence(
         gaps=gaps,
         p_value=np.where(means.full, p_value, 1.0),
@@ -99,7 +99,7 @@ def _arrange(rows: BettingRows, columns: Columns, groups: list[Group]) -> _Units
     place = {group: k for k, group in enumerate(groups)}
     cells = [rows.bin, np.full(len(rows.bin), rows.bins)]
     for name, labels in rows.labels.items():
-        # A label that is not there is one of the small groups that are audited as one, the column's last.
+        # A missing label belongs to a small group; these are audited as one, the column's last.
         last = max((k for k, group in enumerate(groups) if group.grouping == name), default=-1)
         known = [-1 if label is None else place.get(Group(name, label), last) for label in labels.names]
         group = np.array(known, np.int64)[labels.places]
@@ -109,7 +109,7 @@ def _arrange(rows: BettingRows, columns: Columns, groups: list[Group]) -> _Units
 
 
 def _order_clusters(order: Any, cluster: Any, name: str) -> Any:
-    """Number the clusters by their first time; a ValueError if one begins before another ends."""
+    """Number the clusters by their first time; raise a ValueError if one begins before another ends."""
     first = np.full(int(cluster.max()) + 1, np.iinfo(np.int64).max)
     last = np.full(len(first), np.iinfo(np.int64).min)
     np.minimum.at(first, cluster, order)
@@ -117,8 +117,8 @@ def _order_clusters(order: Any, cluster: Any, name: str) -> Any:
     by_time = np.lexsort((last, first))
     if np.any(last[by_time][:-1] > first[by_time][1:]):
         raise ValueError(
-            f"cluster={name!r} must have one cluster after the other in order of time; some overlap (a "
-            "cluster's forecasts must not be learned from the outcomes of a later one)"
+            f"cluster={name!r} must have clusters that do not overlap in time; some do (forecasts must not "
+            "be learned from the outcomes of a later cluster)"
         )
     rank = np.empty(len(first), np.int64)
     rank[by_time] = np.arange(len(first))
@@ -126,7 +126,7 @@ def _order_clusters(order: Any, cluster: Any, name: str) -> Any:
 
 
 def _play(units: _Units, share: Floats, c: Floats) -> tuple[float, Floats, Any]:
-    """Let all bettors bet. Returns the most money of all together, the most of each, and sums for bounds."""
+    """Let all bettors bet. Returns the most money they had together, that each had, and sums for bounds."""
     size = 1 << max(0, share.size - 1).bit_length()
     best, sums = np.ones(share.size), np.zeros((share.size, 4))
     richest = call(
@@ -152,13 +152,13 @@ def _bound(sums: Any, risk: Floats) -> tuple[Floats, Floats]:
 def bettors(
     ends: Any, mu: Any, outcome: Any, c: Any, cells: Any, share: Any, size: int, best: Any, sums: Any
 ) -> float:
-    """Play all units; returns the most that all money together ever was, where at the start it is 1."""
+    """Play all units; returns the most money that all bettors ever had together, starting from 1."""
     count, stakes = len(share), len(_SHARES)
     money = np.full((count, 2, stakes), 0.5 / stakes)
     caps = np.zeros((count, 2))
-    now = np.zeros((count, 4))  # of the present unit: rows, Σμ, Σ(y − μ), Σc
+    now = np.zeros((count, 4))  # of the current unit: rows, Σμ, Σ(y − μ), Σc
     touched = np.empty(count, np.int64)
-    # A tree of sums: all money is at its root, and a change costs as many additions as the tree has levels.
+    # A tree of sums: the total is at its root, and a change costs one addition per level.
     tree = np.zeros(2 * size)
     for i in range(count):
         tree[size + i] = share[i]
@@ -196,11 +196,11 @@ def bettors(
 
 def settle(now: Any, money: Any, caps: Any, sums: Any) -> float:
     """Settle one cell's bets on one unit; returns the bettor's money after it."""
-    rows, said, error, price = now[0], now[1], now[2], now[3]
+    rows, mu, error, price = now[0], now[1], now[2], now[3]
     total = 0.0
     for side in range(2):
         wins = error if side == 0 else -error
-        loses = said if side == 0 else rows - said
+        loses = mu if side == 0 else rows - mu
         caps[side] = max(caps[side], loses + price, _LEAST_SHARE * rows)
         for k in range(len(_SHARES)):
             money[side, k] = min(money[side, k] * (1.0 + _SHARES[k] * (wins - price) / caps[side]), _MOST)

@@ -21,12 +21,12 @@ from makewhole.auditing.means import ClassSums, Means, compute_means, stack_sums
 from makewhole.auditing.report import Bounded, Cell, GroupFinding, Outlook, Scores, Verdict
 from makewhole.auditing.sums import BettingRows, Columns
 
-_TIE = 1e-12  # numbers that differ by less are the same but for rounding: the first is taken
-_ABOVE_0 = np.nextafter(0.0, 1.0)  # the smallest win there is
+_TIE = 1e-12  # numbers that differ by less are equal up to rounding: the first is taken
+_ABOVE_0 = np.nextafter(0.0, 1.0)  # the smallest possible win
 
 
 class Wins(NamedTuple):
-    """What each cell's bet wins per unit staked, after c: as measured, and its bounds."""
+    """The win of each cell's bet per unit staked, after c: as measured, and its bounds."""
 
     measured: Floats
     low: Floats
@@ -60,7 +60,7 @@ class Cells:
     ) -> Self:
         """Compute all statistics from the sums; given `rows`, draw the conclusions from these, by betting."""
         means = compute_means(by_class, columns)
-        by_cluster = [one.clusters for one in by_class if one.clusters is not None]
+        by_cluster = [sums.clusters for sums in by_class if sums.clusters is not None]
         if rows:
             evidence = betting.conclude(means, rows, columns, by_class[0].groups, confidence)
         elif by_cluster:
@@ -84,14 +84,14 @@ class Cells:
 
     @property
     def p_value(self) -> Floats:
-        """The p-value of the two bets on each cell, for all cells at once."""
+        """The p-value of the two bets on each cell; it holds for all cells together."""
         return self.evidence.p_value
 
     @property
     def refuted(self) -> Any:
         """Which cells have a p-value of at most the risk.
 
-        The sure wins and the smallest c follow it, so that rounding cannot set them at odds.
+        The sure wins and the smallest c are derived from it, so that rounding cannot make them disagree.
         """
         return self.means.full & (self.p_value <= self.risk)
 
@@ -110,7 +110,7 @@ class Cells:
 
     @property
     def smallest_c(self) -> Floats:
-        """The smallest c that each cell does not refute: how far its bounds on the gap keep away from 0.
+        """The smallest c that each cell does not refute: the distance of its bounds on the gap from 0.
 
         It is more than the cell's own c exactly where the cell is refuted.
         """
@@ -133,13 +133,13 @@ class Cells:
     def overall_c(self) -> tuple[float, float]:
         """For all cells together, the smallest c that is not refuted, and the smallest that is certified."""
         smallest = max(float(self.smallest_c.max()), self.evidence.together_c)
-        if self.verdict == "refuted":  # rounding must not say otherwise
+        if self.verdict == "refuted":  # rounding must not contradict it
             smallest = max(smallest, float(_little_more(self.means.c[0, 0, -1])))
         return smallest, max(smallest, float(self.certified_c.max()))
 
     @property
     def verdict(self) -> Verdict:
-        """Refuted if some bet wins; certified if none can; open if neither is shown."""
+        """Refuted if some bet wins, certified if none can, open if the data show neither."""
         if self.evidence.together <= self.risk:
             return "refuted"
         full = self.means.full
@@ -152,7 +152,7 @@ def _little_more(c: Floats) -> Floats:
 
 
 class GroupWins(NamedTuple):
-    """What the best bettor of each group wins per forecast: as measured, and at least."""
+    """The win per forecast of each group's best bettor: as measured, and at least."""
 
     measured: Floats
     at_least: Floats
@@ -229,7 +229,7 @@ def compute_scores(cells: Cells, k: int, sums: dict[str, float]) -> Scores:
         resolution=resolution,
         uncertainty=uncertainty,
         within=brier - (reliability - resolution + uncertainty),
-        log_loss=np.inf if sums["impossible"] else -sums["log_said"] / total,
+        log_loss=np.inf if sums["impossible"] else -sums["log_chance"] / total,
     )
 
 
@@ -243,8 +243,8 @@ def join_scores(scores: Sequence[Scores], by_class: Sequence[ClassSums], total: 
     added = {part: sum(getattr(one, part) for one in scores) for part in parts}
     hit_impossible = any(sums.scores["impossible_hit"] for sums in by_class)
     log_loss = np.inf if hit_impossible else -sum(sums.scores["log_hit"] for sums in by_class) / total
-    mce = Bounded(*(max(ends) for ends in zip(*(one.mce for one in scores), strict=True)))
-    ece = sum(one.ece for one in scores) / len(scores)
+    mce = Bounded(*(max(ends) for ends in zip(*(score.mce for score in scores), strict=True)))
+    ece = sum(score.ece for score in scores) / len(scores)
     return Scores(mce=mce, ece=ece, log_loss=log_loss, **added)
 
 
@@ -273,7 +273,7 @@ def find_best(cells: Cells) -> Cell:
 
 
 def _cell_at(cells: Cells, k: int, g: int, b: int) -> Cell:
-    """One cell, by class, group and bin."""
+    """Return one cell, by class, group and bin."""
     at, means, bins = (k, g, b), cells.means, cells.bins
     low, high = (0.0, 1.0) if b == bins else (b / bins, (b + 1) / bins)
     return Cell(

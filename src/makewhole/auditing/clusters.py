@@ -1,4 +1,4 @@
-"""Conclusions from clusters: outcomes within one may depend on each other in any way; clusters may not.
+"""Conclusions from independent clusters, whose own outcomes may depend on each other in any way.
 
 Flights of one day share the weather. So the unit of evidence is the day: for every cell and every cluster,
 the sums over the cell's rows in that cluster.
@@ -21,25 +21,25 @@ from makewhole.jit import call, jit
 
 _METHOD = "bets on whole clusters, mixed over their sizes (Waudby-Smith and Ramdas 2024)"
 
-# What is staked on each cluster, as shares of the most that the bettor may stake at c = 0 and never owe
-# anything. Above 1 it may be where the price is below 0, which is where upper bounds on rare events lie.
+# The stakes on each cluster, as shares of the most that the bettor can stake at c = 0 without ever owing
+# anything. A share may exceed 1 where the price is below 0, as it is for upper bounds on rare events.
 _SHARES = 0.98 * 2.0 ** (2.0 - np.arange(10))
 
-# A bettor's largest stake is set by the largest mean forecast; where this is tiny, by this share of the rows.
+# A bettor's largest stake is set by the largest mean forecast; if that is tiny, by this share of the rows.
 _LEAST_SHARE = 0.01
 
-# The bets on all rows, or on all of a group, have together this share of the risk; those on bins the rest.
+# The bets on all rows, or on a whole group, share this part of the risk; the bets on bins share the rest.
 _WHOLES = 0.5
 
-_HALVINGS = 21  # of the interval from −1 to 1, in the search for a bound on a gap: to a millionth
+_HALVINGS = 21  # bisections of [−1, 1] in the search for a bound on a gap: to a millionth
 _BLOCK = 64  # factors that are multiplied before the logarithm is taken; each lies in [0.001, 800]
 
 
 def gather(results: Sequence[GroupedSums], bins: int, c: str | float) -> ClusterSums | None:
-    """Put the sums by cluster of one class's queries together: cells as `ClassSums` has them.
+    """Combine the sums by cluster of one class's queries, with the cells of `ClassSums`.
 
-    `c` is the half-width, or the name of its column. Returns None where there are no clusters, or where every
-    row is one.
+    `c` is the half-width, or the name of its column. Returns None if there are no clusters, or if every row
+    is one.
     """
     first = results[0].parts
     if first is None or first.clusters == first.sums["one"].sum():
@@ -61,7 +61,7 @@ def gather(results: Sequence[GroupedSums], bins: int, c: str | float) -> Cluster
 
 
 def _groups_of(results: Sequence[GroupedSums]) -> Iterator[tuple[Any, Any, ClusterParts]]:
-    """The number of each entry's group, which entries belong to one, and the entries, for every grouping."""
+    """Yield, for every grouping, each entry's group number, which entries are in a group, and the entries."""
     every = [(result, result.parts) for result in results if result.parts is not None]
     first = every[0][1]
     yield np.zeros(len(first.row), np.int64), np.ones(len(first.row), bool), first
@@ -89,16 +89,16 @@ def conclude(means: Means, by_class: Sequence[ClusterSums], confidence: float) -
     """Draw all conclusions.
 
     Take one cell, with n clusters. Let N be a cluster's weight in the cell, S = Σw(y − μ) and C = Σwc.
-    Whoever bets on every cluster the same stake η that the event happens has, after all of them,
-    Π(1 + η(S − C)) of her money. If the mean of S does not pass the mean of C, no such bet wins: the clusters
-    are independent, so the expectation is Π(1 + η·E(S − C)), which is at most
-    (1 + η·mean of E(S − C))^n <= 1. It must not become negative: as S >= −Σwμ, η is at most
-    1 / max(Σwμ + C), the maximum over the clusters. Ten stakes are tried at once, each with a tenth of the
-    money; the bet that it does not happen likewise.
+    A bettor who stakes the same η on every cluster that the event happens has, after all of them,
+    Π(1 + η(S − C)) of her money. If the mean of S does not exceed the mean of C, no such bet wins: the
+    clusters are independent, so the expectation is Π(1 + η·E(S − C)), which is at most
+    (1 + η·mean of E(S − C))^n <= 1. Her money must not become negative: as S >= −Σwμ, η is at most
+    1 / max(Σwμ + C), the maximum over the clusters. Ten stakes are tried in parallel, each with a tenth of
+    the money. The bet that it does not happen is treated likewise.
 
     So the chance that she ends with 1/risk times her money is at most `risk` (Markov's inequality). The risk
     is divided among the cells, half of it to wholes and half to bins, and among the two sides. A mean of such
-    bets is a bet, too: `together` is the chance of the mean of all. A bound on a cell's gap is the largest c
+    bets is also a bet: `together` is the chance of the mean of all. A bound on a cell's gap is the largest c
     that her money refutes, for C = c·N.
 
     The clusters' sizes need not be independent of their outcomes, if the largest Σwμ + C is known
@@ -150,19 +150,19 @@ def divide_risk(full: Any) -> Floats:
 
 
 def _one_side(sums: ClusterSums, sign: float) -> tuple[Floats, Floats, Floats]:
-    """What a bet on one side wins on each cluster at c = 0, the cluster's weight, and its largest loss."""
+    """Return each cluster's win for a bet on one side at c = 0, its weight, and its largest loss."""
     least = sums.mu if sign > 0 else sums.weight - sums.mu
     return sign * sums.error, sums.weight, least
 
 
 def _spans(cell: Any) -> tuple[Any, Any]:
-    """Where the entries of each cell begin and end, in an array of cells that is sorted."""
+    """Return where the entries of each cell begin and end in a sorted array of cells."""
     ends = np.flatnonzero(np.diff(cell, append=-1)) + 1
     return np.append(0, ends[:-1]), ends
 
 
 def _together(by_class: Sequence[ClusterSums], spans: Sequence[Any], share: Floats, c: float) -> float:
-    """The logarithm of the money of all bets together at a constant c."""
+    """Return the logarithm of the money of all bets together at a constant c."""
     money, weights = [], []
     for k, (sums, (starts, ends)) in enumerate(zip(by_class, spans, strict=True)):
         for sign in (1.0, -1.0):
@@ -177,10 +177,10 @@ def _together(by_class: Sequence[ClusterSums], spans: Sequence[Any], share: Floa
 def log_money(
     wins: Any, weight: Any, loses: Any, price: Any, c: float, start: int, end: int, logs: Any, products: Any
 ) -> float:
-    """The logarithm of the money after bets on the clusters from `start` to `end`.
+    """Return the logarithm of the money after bets on the clusters from `start` to `end`.
 
-    The price of a bet on a cluster is `price` + c·weight. A stake that could lose more than there is counts
-    as lost. So the money never rises with the price.
+    The price of a bet on a cluster is `price` + c·weight. A stake that could lose more than all the money
+    counts as lost. So the money never rises with the price.
     """
     unit, most = 0.0, 0.0
     for j in range(start, end):
@@ -211,16 +211,16 @@ def log_money(
 
 
 def measure(wins: Any, weight: Any, loses: Any, price: Any, starts: Any, ends: Any) -> Any:
-    """The logarithm of the money for each cell, at the price asked about."""
-    found, logs, products = np.empty(len(starts)), np.empty(len(_SHARES)), np.empty(len(_SHARES))
+    """Return the logarithm of the money for each cell, at the given price."""
+    money, logs, products = np.empty(len(starts)), np.empty(len(_SHARES)), np.empty(len(_SHARES))
     for i in range(len(starts)):
-        found[i] = log_money(wins, weight, loses, price, 0.0, starts[i], ends[i], logs, products)
-    return found
+        money[i] = log_money(wins, weight, loses, price, 0.0, starts[i], ends[i], logs, products)
+    return money
 
 
 def search(wins: Any, weight: Any, loses: Any, starts: Any, ends: Any, enough: Any) -> Any:
-    """For each cell the largest constant c, from −1 to 1, at which the money's logarithm is `enough`."""
-    found, logs, products = np.empty(len(starts)), np.empty(len(_SHARES)), np.empty(len(_SHARES))
+    """Return for each cell the largest constant c in [−1, 1] at which the money's logarithm is `enough`."""
+    largest, logs, products = np.empty(len(starts)), np.empty(len(_SHARES)), np.empty(len(_SHARES))
     nothing = np.zeros(len(weight))
     for i in range(len(starts)):
         low, high = -1.0, 1.0
@@ -231,8 +231,8 @@ def search(wins: Any, weight: Any, loses: Any, starts: Any, ends: Any, enough: A
                 low = middle
             else:
                 high = middle
-        found[i] = low
-    return found
+        largest[i] = low
+    return largest
 
 
 @functools.cache

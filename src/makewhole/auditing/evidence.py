@@ -1,8 +1,8 @@
 """What an audit concludes from its cells: where each gap lies, and how surely a bet wins.
 
-Three modules draw these conclusions, each from other assumptions: `independent` (the outcomes are independent
-given the forecasts), `clusters` (those of different clusters are), and `betting` (every forecast is right
-given what happened before it).
+Three modules draw these conclusions, each from its own assumptions: `independent` (the outcomes are
+independent given the forecasts), `clusters` (those of different clusters are), and `betting` (every forecast
+is right given what happened before it).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from makewhole.arguments import Floats
 
 
 class GapBounds(NamedTuple):
-    """Where the gap between truth and forecast lies in every cell, for all cells at once."""
+    """Bounds on the gap between truth and forecast in every cell, which hold for all cells together."""
 
     low: Floats
     high: Floats
@@ -25,9 +25,9 @@ class GapBounds(NamedTuple):
 class Evidence(NamedTuple):
     """The conclusions about all cells, as arrays [class, group, bin].
 
-    `p_value` is for the two bets on one cell, and holds for all cells at once. `together` is one p-value for
-    everything: it is at most the smallest of the others, and smaller where many cells are off by a little.
-    `together_c` is the smallest constant c at which neither it nor a gap refutes. `method` names the bounds.
+    `p_value` is for the two bets on one cell, and holds for all cells together. `together` is one p-value for
+    everything: at most the smallest of the others, and smaller if many cells are off by a little.
+    `together_c` is the smallest constant c that neither it nor a gap refutes. `method` names the bounds.
     """
 
     gaps: GapBounds
@@ -38,7 +38,7 @@ class Evidence(NamedTuple):
 
 
 def smallest_unrefuted(refutes: Callable[[float], bool], gaps: GapBounds, halvings: int = 30) -> float:
-    """Return the smallest c in [0, 1] that is not refuted, by halving.
+    """Return the smallest c in [0, 1] that is not refuted, by bisection.
 
     The search begins at the c that the gaps of single cells need: a smaller one is refuted anyway.
     """
@@ -52,7 +52,7 @@ def smallest_unrefuted(refutes: Callable[[float], bool], gaps: GapBounds, halvin
 
 
 def log_mean_exp(logs: Floats, axis: int = 0, weights: Any = None) -> Floats:
-    """The logarithm of the (weighted) mean of exp(logs), where these may be infinite."""
+    """Return the logarithm of the (weighted) mean of exp(logs); `logs` may be infinite."""
     most = np.max(logs, axis=axis, keepdims=True)
     most = np.where(np.isfinite(most), most, np.where(most > 0, np.inf, 0.0))
     with np.errstate(invalid="ignore", divide="ignore"):

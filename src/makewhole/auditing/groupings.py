@@ -1,4 +1,4 @@
-"""Read the argument `groups` of an audit: columns, and predicates with names."""
+"""Read the argument `groups` of an audit: columns, and named predicates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Grouping:
     predicate: Any = None
 
     def in_frame(self, frame: Any) -> Grouping:
-        """The same grouping, with what its column is called in a frame from `frames.open_literal`."""
+        """Return the same grouping, with its column's name in a frame from `frames.open_literal`."""
         return self if self.column is None else replace(self, column=frames.literal(frame, self.column))
 
 
@@ -81,7 +81,7 @@ def read_groupings(groups: Any) -> list[Grouping]:
 
 
 def refuse_nested(frame: Any, groupings: Sequence[Grouping]) -> None:
-    """Raise a TypeError if a column of groups has lists or the like, and its library cannot group by them."""
+    """Raise a TypeError if a column of groups has nested values that its library cannot group by."""
     engine = frame.implementation
     if not (engine.is_pandas_like() or engine.is_pyarrow() or engine.is_dask()):
         return
@@ -92,7 +92,7 @@ def refuse_nested(frame: Any, groupings: Sequence[Grouping]) -> None:
 
 
 def refuse_unhashable(frame: Any, groupings: Sequence[Grouping]) -> None:
-    """Raise a TypeError if pandas holds lists or the like in a column of objects that is to be grouped by."""
+    """Raise a TypeError if a pandas column of objects has values, such as lists, that it cannot group by."""
     import narwhals as nw
 
     kinds = frame.collect_schema()
@@ -108,8 +108,8 @@ def _nested(column: str, held: str, engine: Any) -> TypeError:
     name = frames.own_name(column)
     return TypeError(
         f"groups must be columns of labels, such as text, numbers or times; column {name!r} has values like "
-        f"{held}, which {engine} cannot group by (make a column of text of it, in pandas "
-        f"frame[{name!r}].map(str), or pass a polars frame, which can have such groups)"
+        f"{held}, which {engine} cannot group by (convert it to text, in pandas frame[{name!r}].map(str), or "
+        f"pass a polars frame, which can group by such values)"
     )
 
 
@@ -118,4 +118,4 @@ def _check_names(names: Sequence[str]) -> None:
         if not name:
             raise ValueError("every entry of groups must have a name; got ''")
         if name in names[:k]:
-            raise ValueError(f"every entry of groups must have a name of its own; got {name!r} twice")
+            raise ValueError(f"every entry of groups must have a different name; got {name!r} twice")

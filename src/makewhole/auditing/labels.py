@@ -1,4 +1,4 @@
-"""The labels of groups: written as text, the same for every engine."""
+"""Write the labels of groups as text, in the same way for every engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RowLabels(NamedTuple):
 
 
 def read_labels(series: Any) -> RowLabels:
-    """Write the labels of groups as text, the same for every engine."""
+    """Write the labels of groups as text, in the same way for every engine."""
     numbers, values = number_values(series)
     labels = [label_of(value) for value in values]
     by_label = name_labels(labels)
@@ -30,13 +30,13 @@ def read_labels(series: Any) -> RowLabels:
 
 
 def write_labels(series: Any) -> Any:
-    """Write the name of each row's group, as an array."""
-    found = read_labels(series)
-    return np.array(found.names, dtype=object)[found.places]
+    """Return the name of each row's group, as an array."""
+    labels = read_labels(series)
+    return np.array(labels.names, dtype=object)[labels.places]
 
 
 def number_values(series: Any) -> tuple[Any, list[Any]]:
-    """Number the different values of a series; returns each row's number, and the values (null is None)."""
+    """Number the distinct values of a series; returns each row's number, and the values (null is None)."""
     import narwhals as nw
 
     values = series.to_list()
@@ -46,9 +46,9 @@ def number_values(series: Any) -> tuple[Any, list[Any]]:
     if series.dtype in (nw.Object, nw.Unknown):  # pandas may hold 1, True and 1.0 in one column
         keys = [(type(value), value) for value in values]
     if series.dtype == nw.Datetime and series.dtype.time_zone:
-        # In autumn two hours of one day read the same, and Python takes them for equal.
+        # When clocks go back, two hours of one day read the same, and Python treats them as equal.
         keys = list(zip(series.dt.convert_time_zone("UTC").to_list(), values, strict=True))
-    if series.dtype.is_nested():  # lists and the like
+    if series.dtype.is_nested():  # lists, structs
         keys = values = [text_of(value) for value in values]
     places: dict[Any, int] = {}
     numbers = np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int64)
@@ -56,7 +56,7 @@ def number_values(series: Any) -> tuple[Any, list[Any]]:
 
 
 def number_clusters(series: Any) -> Any:
-    """Number the different values of a series, in any order; those of numbers and times without a loop."""
+    """Number the distinct values of a series, in any order; numbers and times without a loop."""
     if (series.dtype.is_integer() or series.dtype.is_temporal()) and not series.null_count():
         return np.unique(series.to_numpy(), return_inverse=True)[1]
     numbers, values = number_values(series)
@@ -66,7 +66,7 @@ def number_clusters(series: Any) -> Any:
 
 
 class Label(NamedTuple):
-    """A label as its column has it: whether it is text, and how it reads."""
+    """A label in its column: whether it is text, and how it reads."""
 
     is_text: bool
     text: str
@@ -78,7 +78,7 @@ def label_of(value: Any) -> Label:
 
 
 def name_labels(labels: Iterable[Label]) -> dict[Label, str]:
-    """Give each label of a column a name of its own: how it reads, or where that is taken, text in quotes.
+    """Give each label of a column a unique name: how it reads, or if that is taken, text in quotes.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from makewhole.arguments import Floats
 from makewhole.auditing.groupings import Group
 from makewhole.auditing.sums import Columns
 
-# Weights whose mean is this close to the largest are equal but for rounding.
+# Weights whose mean is this close to the largest are equal up to rounding.
 _EQUAL = 1e-9
 
 
@@ -78,7 +78,7 @@ class Means(NamedTuple):
 
     @property
     def gap(self) -> Floats:
-        """How much more often it happened than was said: mean outcome − mean μ."""
+        """How much more often it happened than was forecast: mean outcome − mean μ."""
         return self.outcome - self.mu
 
     @property
@@ -104,9 +104,9 @@ def compute_means(by_class: Sequence[ClassSums], columns: Sequence[Columns]) -> 
     full = rows > 0
     weight = stack_sums(by_class, "weight") if columns[0].weight else rows
     per = np.where(full, weight, 1.0)
-    c = [  # a number stays as it is: times the weight and divided by it, it would be rounded
-        sums.sums["c"] / w if isinstance(one.c, str) else np.where(sums.sums["one"] > 0, one.c, 0.0)
-        for sums, one, w in zip(by_class, columns, per, strict=True)
+    c = [  # a number stays as it is: multiplying and dividing it by the weight would round it
+        sums.sums["c"] / w if isinstance(own.c, str) else np.where(sums.sums["one"] > 0, own.c, 0.0)
+        for sums, own, w in zip(by_class, columns, per, strict=True)
     ]
     share, spread = np.ones(rows.shape), None
     if columns[0].weight:
@@ -127,5 +127,5 @@ def compute_means(by_class: Sequence[ClassSums], columns: Sequence[Columns]) -> 
 
 
 def stack_sums(by_class: Sequence[ClassSums], name: str) -> Floats:
-    """One sum of all classes, as an array [class, group, bin]."""
+    """Return one sum of all classes, as an array [class, group, bin]."""
     return np.stack([sums.sums[name] for sums in by_class])

@@ -84,7 +84,7 @@ def _groups(report: AuditReport) -> list[str]:
 
 
 def _group_rows(report: AuditReport) -> dict[str, list[tuple[tuple[str, ...], bool]]]:
-    """By grouping, a pair for each group, the worst first: its row of text, and whether it is refuted."""
+    """Return, by grouping, a pair for each group, worst first: its row of text, and whether it is refuted."""
     tables = {}
     for grouping, findings in report.groups.items():
         rows: list[tuple[tuple[str, ...], bool]] = []

@@ -13,12 +13,12 @@ from makewhole import frames, pages
 from makewhole.auditing.page import render_audit, render_fragment
 
 _SHOWN = 10  # groups of a column that are printed
-_WIDE = 0.3  # a certified c that helps nobody
+_WIDE = 0.3  # a certified c this wide is of no use
 
-# Whether the data show that a bet wins, or that none can, or neither.
+# The data show that a bet wins, or that none can, or neither.
 Verdict = Literal["refuted", "certified", "open"]
 
-# What the p-values and bounds rest on, in every verdict.
+# The assumptions behind the p-values and bounds, printed with every verdict.
 _NOT_LEARNED = "and a model that has not learned from these outcomes (an online learner has)."
 _ROWS = f"Assumed: independent rows, {_NOT_LEARNED}"
 _TIMED = (
@@ -42,13 +42,13 @@ class Bounded(NamedTuple):
 class Scores(NamedTuple):
     """How good the forecasts are; for all of these, smaller is better, except for `resolution`.
 
-    A gap is the difference between how often it happened and what was said. `mce` is the largest gap of a bin
+    A gap is the difference between how often it happened and the forecast. `mce` is the largest gap of a bin
     (the maximum calibration error), `ece` the mean gap over all rows (the expected calibration error).
 
     `brier` is the Brier score, the mean of (y − μ)². It is reliability − resolution + uncertainty + within.
     `reliability` is the mean squared gap of the bins. `resolution` is how much the bins' frequencies differ
     from the overall frequency. `uncertainty` is the Brier score of always forecasting the overall frequency.
-    `within` is what differs inside bins (Stephenson, Coelho & Jolliffe 2008).
+    `within` is the variation inside bins (Stephenson, Coelho & Jolliffe 2008).
 
     `log_loss` is the mean of −ln of the probability given to what happened; infinite if that was once 0.
 
@@ -67,11 +67,11 @@ class Scores(NamedTuple):
 
 
 class Outlook(NamedTuple):
-    """What the rows could have shown, and how many more could show it.
+    """What the rows could have shown, and how many rows would show more.
 
     `shown` is about the smallest gap, beyond c, that they would have shown if it were there in all rows
-    together. `rows` is about how many rows in all, with the gaps and in the proportions measured, would
-    certify the c asked about; None if no number of them would, because a measured gap is as large as c.
+    together. `rows` is about how many rows in total, with the gaps and in the proportions measured, would
+    certify this c; None if no number of them would, because a measured gap is as large as c.
     """
 
     shown: float
@@ -82,8 +82,8 @@ class GroupFinding(NamedTuple):
     """What an audit finds about one group.
 
     `mu` is the mean forecast, `outcome` how often it happened, `gap` the second minus the first, `c` the mean
-    c. `wins` is what somebody wins per forecast who knows the forecast and the group, and stakes 1 on every
-    bin where it has paid; it includes luck. `wins_low` is the part that is not luck. A c below `smallest_c`
+    c. `wins` is the win per forecast of a bettor who knows the forecast and the group, and stakes 1 on every
+    bin where that has paid; it includes luck. `wins_low` is the part that is not luck. A c below `smallest_c`
     is refuted by this group; at `certified_c` and above no bet on it wins on average, with the report's
     confidence. `p_value` bounds the chance of data that speak as strongly against the forecaster, if the
     truth were always within c of the forecast.
@@ -149,14 +149,14 @@ class AuditReport:
     """What an audit has found. Print it to read it; `to_dict()` is for JSON, `to_html(path)` for a web page.
 
     The forecaster stands behind the interval [μ − c, μ + c] for every forecast μ. All bounds and p-values
-    hold for all bets at once.
+    hold for all bets together.
 
     Attributes
     ----------
     verdict
         "refuted": some bet on a bin of the forecast, a group, or a bin of a group wins on average; `best` is
-        the likeliest. "certified": no such bet wins on average at the c asked about. "open": the data show
-        neither. Each holds with the confidence asked for, under what `assumed` says.
+        the likeliest. "certified": no such bet wins on average at the given c. "open": the data show neither.
+        Each holds with the confidence asked for, under the assumptions in `assumed`.
     p_value
         An upper bound on the chance of data that speak as strongly against the forecaster, if the truth
         always lay within c of the forecast.
@@ -164,11 +164,11 @@ class AuditReport:
         A constant c below the first is refuted; at the second and above, it is certified. For one group they
         are `groups[column][value].smallest_c` and `.certified_c`; for every cell, columns of `cells`.
     outlook
-        What these rows could have shown, and about how many rows would certify the c asked about.
+        What these rows could have shown, and about how many rows would certify the given c.
     best
         The bet that wins most surely.
     wins, wins_low
-        What the best bettor wins per forecast, as measured (luck included), and at least.
+        The win per forecast of the best bettor: as measured (luck included), and at least.
     scores, by_class
         The scores of the forecasts, and of each class. `report.brier` is short for `report.scores.brier`; the
         same goes for the other scores.
@@ -251,7 +251,7 @@ class AuditReport:
 
     @property
     def resolution(self) -> float:
-        """The part of the Brier score that is gained by telling rows apart."""
+        """The part of the Brier score gained by telling rows apart."""
         return self.scores.resolution
 
     @property
@@ -270,7 +270,7 @@ class AuditReport:
         return self.scores.log_loss
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the cells, as plain data; numbers that are not finite become None."""
+        """Return everything except the cells, as plain data; numbers that are not finite become None."""
         plain = {
             name: getattr(self, name) for name in ("rows", "missing", "incomplete", "bins", "confidence")
         }
@@ -289,7 +289,7 @@ class AuditReport:
         """Write the report to an HTML file that needs no other file.
 
         `pictures` are shown after the verdict. Raises a ValueError if the path does not end in .html (or
-        .htm) or its folder does not exist. A file that is there already is replaced.
+        .htm) or its folder does not exist. An existing file is replaced.
         """
         pages.check_path(path)
         pages.write(path, render_audit(title, self, pictures))
@@ -331,7 +331,7 @@ class AuditReport:
 
     @property
     def assumed(self) -> str:
-        """What all p-values and bounds rest on, in words."""
+        """The assumptions behind all p-values and bounds, in words."""
         if self.timed:
             return _TIMED
         return _ROWS if self.clusters is None else _CLUSTERS
@@ -358,7 +358,7 @@ class AuditReport:
         ]
 
     def _open(self) -> list[str]:
-        """Say what neither refutes nor certifies, and what would decide it."""
+        """Say that the data neither refute nor certify, and how many rows would."""
         lines = [
             f"OPEN: no bet on {self._whom()} is shown to win, but some may.",
             f"These rows would have shown a gap of about {self.outlook.shown:.2g} beyond c in all forecasts "
@@ -485,7 +485,7 @@ class AuditReport:
         return [method, *([f"Made {self.made}"] if self.made else [])]
 
     def all_notes(self) -> list[str]:
-        """Say which numbers were missing, and what else the reader should know."""
+        """Say which numbers were missing, and anything else the reader should know."""
         gaps = {name: count for name, count in self.missing.items() if count}
         notes = [f"{count:,} row{'s' * (count != 1)} without {name}" for name, count in gaps.items()]
         return [*notes, *self.notes]

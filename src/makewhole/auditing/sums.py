@@ -1,11 +1,11 @@
-"""Add up what an audit needs, in the engine that holds the table; only the sums come back.
+"""Compute the sums that an audit needs, in the engine that holds the table; only the sums come back.
 
 There is one implementation for pandas, polars, pyarrow, DuckDB, Dask and Spark, written with narwhals. It
 keeps to what all of them can do:
 
 - Columns are made before `agg`, since not every engine takes expressions inside it.
 - Flags are summed as whole numbers.
-- Null and NaN both count as missing. A row with a missing number goes to bin −1, with zeros in place of its
+- Null and NaN both count as missing. A row with a missing number goes to bin −1, with zeros instead of its
   numbers: it cannot turn a sum into NaN, and it is counted.
 """
 
@@ -26,20 +26,20 @@ from makewhole.auditing.groupings import Grouping, refuse_nested, refuse_unhasha
 from makewhole.auditing.labels import RowLabels, number_clusters, read_labels, write_labels
 from makewhole.frames import list_columns, literal, open_literal, own_name
 
-# How many predicates share one query. Together they have at most 2⁶ combinations, each with cells of its own.
+# How many predicates share one query. Together they have at most 2⁶ combinations, each with its own cells.
 _PREDICATES_PER_QUERY = 6
 
-_INCOMPLETE = "makewhole: a class is missing"  # a column of our own
+_INCOMPLETE = "makewhole: a class is missing"  # the name of a column that we add
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that one class needs, by the part they play; a binary event is one class.
+    """The columns that one class needs, by role; a binary event is one class.
 
     `c` may be a number instead of a column. With K classes, `classes` is K and `label` the class that counts
-    as outcome 1. `others` are the other classes' columns: a row that lacks one of their numbers is left out,
-    too. So is a row whose outcome equals `undecided`, a row of weight 0, and one without its `cluster` or its
-    place in the `order` of time. With `graded` the outcome is any number in [0, 1].
+    as outcome 1. `others` are the other classes' columns: a row that lacks one of their numbers is left out.
+    So is a row whose outcome equals `undecided`, a row of weight 0, and one without its `cluster` or its time
+    (`order`). With `graded` the outcome is any number in [0, 1].
     """
 
     mu: str
@@ -67,7 +67,7 @@ class Columns:
         return {argument: column for argument, column in named.items() if column is not None}
 
     def in_frame(self, frame: Any) -> Columns:
-        """The same columns, by what they are called in a frame from `open_frame`."""
+        """Return the same columns, by their names in a frame from `open_frame`."""
         renamed: dict[str, Any] = {part: literal(frame, name) for part, name in self.numeric().items()}
         renamed |= {part: literal(frame, name) for part, name in self.keyed().items()}
         return replace(self, **renamed)
@@ -79,7 +79,7 @@ class GroupedSums:
 
     `labels` are the combinations of labels that occur, with one label per grouping. `sums[name]` has a row
     for each of them, and a column for each bin. `missing` is how many rows were left out. `merged` is how
-    many small groups were put together into the last row. `parts` are the sums by cluster, if there are any.
+    many small groups were merged into the last row. `parts` are the sums by cluster, if there are any.
     """
 
     groupings: tuple[Grouping, ...]
@@ -105,7 +105,7 @@ class ClusterParts(NamedTuple):
 
 
 def open_frame(frame: Any) -> Any:
-    """Return the frame as narwhals wraps it, with columns whose names are patterns to its engine renamed.
+    """Return the frame as a narwhals frame; columns whose names its engine reads as patterns are renamed.
 
     Raises
     ------
@@ -194,8 +194,8 @@ def query_sums(
 ) -> list[GroupedSums]:
     """Query every sum that an audit needs: once for each column of groups, and once for every six predicates.
 
-    The first query adds up the scores, too, and finds numbers that are out of bounds. Of a column's groups
-    the largest come first; those after the first `most` are merged into one.
+    The first query also adds up the scores, and finds numbers that are out of bounds. A column's largest
+    groups come first; those after the first `most` are merged into one.
 
     Raises
     ------
@@ -235,10 +235,10 @@ def query_sums(
 
 
 class BettingRows(NamedTuple):
-    """The rows of one class, whole ones only: what betting needs, as arrays.
+    """The complete rows of one class: what betting needs, as arrays.
 
     `order` numbers the times from the first to the last, `cluster` the clusters (None without). `labels` are
-    by the name of the grouping; of a predicate they are "yes", and None where it is not true.
+    by the name of the grouping; those of a predicate are "yes", and None where it is not true.
     """
 
     bins: int
@@ -260,20 +260,20 @@ def query_rows(frame: Any, columns: Columns, groupings: Sequence[Grouping], bins
     prepared = _prepare(frame, columns, groupings, keys, bins).filter(nw.col("bin") >= 0)
     rows = _collect(prepared.select(*wanted))
     kind = rows["order"].dtype
-    if kind == nw.Datetime and kind.time_zone:  # in autumn two hours of one day read the same
+    if kind == nw.Datetime and kind.time_zone:  # when clocks go back, two hours read the same
         rows = rows.with_columns(nw.col("order").dt.convert_time_zone("UTC"))
     times = rows["order"].unique().sort().to_list()
     place = {time: k for k, time in enumerate(times)}
     labels = {}
     for grouping in groupings:
         try:
-            found = read_labels(rows[keys[grouping.name]])
+            read = read_labels(rows[keys[grouping.name]])
         except TypeError:
             refuse_unhashable(frame, [grouping])
             raise
         if grouping.column is None:
-            found = RowLabels([{"1": "yes"}.get(name) for name in found.names], found.places)
-        labels[grouping.name] = found
+            read = RowLabels([{"1": "yes"}.get(name) for name in read.names], read.places)
+        labels[grouping.name] = read
     return BettingRows(
         bins=bins,
         bin=_floats(rows["bin"]).astype(np.int64),
@@ -293,7 +293,7 @@ def _floats(series: Any) -> Floats:
 
 
 def count_gaps(frame: Any, columns: Columns) -> dict[str, int]:
-    """Count the rows that lack each of the numbers, by what they lack."""
+    """Count the rows that lack a number, by which number they lack."""
     import narwhals as nw
 
     others = {f"other {k}": name for k, name in enumerate(columns.others)}
@@ -327,7 +327,7 @@ def check_sums(frame: Any, mus: Sequence[str]) -> None:
 
 
 def _numbers(columns: Columns, frame: Any) -> list[Any]:
-    """Select the columns that play a part, and name them by their part."""
+    """Select the columns that have a role, and name them by it."""
     import narwhals as nw
 
     numeric = columns.numeric().items()
@@ -435,14 +435,14 @@ def _with_products(frame: Any, columns: Columns) -> Any:
         made["staked"] = col("stake").abs()
         made["won"] = col("stake") * col("error") - col("stake").abs() * c
         frame = frame.with_columns(**made)
-    if columns.classes is not None:  # the joint log loss counts only the class that came true
+    if columns.classes is not None:  # the joint log loss counts only the class that happened
         frame = frame.with_columns(
-            log_hit=col("log_said") * col("outcome"), impossible_hit=col("impossible") * col("outcome")
+            log_hit=col("log_chance") * col("outcome"), impossible_hit=col("impossible") * col("outcome")
         )
     if columns.weight is None:
         return frame
     frame = frame.with_columns(weight_squared=col("weight") * col("weight"))
-    weighted = ["outcome", "mu", "squared", "log_said"]
+    weighted = ["outcome", "mu", "squared", "log_chance"]
     weighted += ["c"] * isinstance(columns.c, str) + ["log_hit"] * (columns.classes is not None)
     return frame.with_columns(*((col(name) * col("weight")).alias(name) for name in weighted))
 
@@ -461,14 +461,14 @@ def _with_logs(frame: Any, columns: Columns) -> Any:
         up = y * when(mu > 0).then(mu).otherwise(lit(1.0)).log()
         down = (1 - y) * when(mu < 1).then(1 - mu).otherwise(lit(1.0)).log()
         return frame.with_columns(
-            log_said=up + down, impossible=when(impossible).then(lit(1)).otherwise(lit(0))
+            log_chance=up + down, impossible=when(impossible).then(lit(1)).otherwise(lit(0))
         )
-    frame = frame.with_columns(said=when(y > 0).then(mu).otherwise(1 - mu))
+    frame = frame.with_columns(chance=when(y > 0).then(mu).otherwise(1 - mu))
     frame = frame.with_columns(
-        said=when(col("said") > 0).then(col("said")).otherwise(lit(1.0)),
-        impossible=when(col("said") > 0).then(lit(0)).otherwise(lit(1)),
+        chance=when(col("chance") > 0).then(col("chance")).otherwise(lit(1.0)),
+        impossible=when(col("chance") > 0).then(lit(0)).otherwise(lit(1)),
     )
-    return frame.with_columns(log_said=col("said").log())
+    return frame.with_columns(log_chance=col("chance").log())
 
 
 def _sums(columns: Columns, *, first: bool) -> list[Any]:
@@ -478,7 +478,7 @@ def _sums(columns: Columns, *, first: bool) -> list[Any]:
     names += ["weight", "weight_squared"] * (columns.weight is not None)
     names += ["staked", "won"] * (columns.stake is not None)
     if first:
-        names += ["bad", "squared", "log_said", "impossible"]
+        names += ["bad", "squared", "log_chance", "impossible"]
         names += ["log_hit", "impossible_hit"] * (columns.classes is not None)
     sums = [nw.col(name).sum() for name in names]
     return sums + [nw.col("weight").max().alias("heaviest")] * (columns.weight is not None)
@@ -515,8 +515,8 @@ def _tabulate(
     parts = None
     if cluster is not None:
         inside_clusters = cluster[counted]
-        found = int(np.count_nonzero(np.bincount(inside_clusters)))
-        parts = ClusterParts(row, column, inside_clusters, inside, found)
+        clusters = int(np.count_nonzero(np.bincount(inside_clusters)))
+        parts = ClusterParts(row, column, inside_clusters, inside, clusters)
     return GroupedSums(groupings, labels, sums, int(values["one"][~counted].sum()), merged, parts)
 
 
@@ -525,19 +525,19 @@ def _combine(columns: list[RowLabels], rows: int) -> tuple[Any, list[tuple[str, 
     code = np.zeros(rows, dtype=np.int64)
     for column in columns:
         code = code * len(column.names) + column.places
-    found, at = np.unique(code, return_inverse=True)
+    codes, at = np.unique(code, return_inverse=True)
     labels: list[tuple[str, ...]] = []
-    for one in found.tolist():
+    for remaining in codes.tolist():
         parts = []
         for column in reversed(columns):
-            one, place = divmod(one, len(column.names))
+            remaining, place = divmod(remaining, len(column.names))
             parts.append(column.names[place])
         labels.append(tuple(reversed(parts)))
     return at, labels
 
 
 def _name_others(merged: int, labels: list[tuple[str, ...]]) -> tuple[str, ...]:
-    """Name the group of all small groups, as no other group is named."""
+    """Name the group of all small groups, differently from every other group."""
     name = f"({merged:,} others)"
     while (name,) in labels:
         name = f"{name[:-1]}, merged)"
@@ -568,7 +568,7 @@ def _outcome_hint(example: float) -> str:
 
 
 def _first(frame: Any) -> Any:
-    """The first value that is not null in a frame of one column; None if there is none."""
+    """Return the first value that is not null in a frame of one column; None if there is none."""
     import narwhals as nw
 
     column = frame.collect_schema().names()[0]

@@ -15,9 +15,9 @@ import makewhole as mw
 from makewhole.cli.printing import print_error
 
 _ABOUT = """\
-makewhole helps a forecaster to accept fair bets on its probabilities. Whoever stakes b on a forecast with
-probability mu and half-width c receives b*(y - mu) - |b|*c once the outcome y (0 or 1) is known. With the
-right stake a decision then has the same total loss for both outcomes.
+makewhole helps a forecaster to accept fair bets on its probabilities. A customer who stakes b on a forecast
+with probability mu and half-width c receives b*(y - mu) - |b|*c once the outcome y (0 or 1) is known. With
+the right stake, a decision has the same total loss for both outcomes.
 """
 
 _EPILOG = """\
@@ -47,10 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line with these arguments (by default the program's), and return the exit code."""
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.SIG_IGN:  # a shell starts background jobs with SIGINT ignored
-        signal.signal(signal.SIGINT, _stop_at_once)
-    _print_whatever_the_terminal_can()
+        signal.signal(signal.SIGINT, _stop_immediately)
+    _replace_unprintable()
     try:
-        # Caught twice: at a Ctrl-C polars raises, and then Python raises again.
+        # Caught twice: on Ctrl-C polars raises, and then Python raises again.
         try:
             arguments = _parser().parse_args(argv)
             arguments.command = shlex.join(["makewhole", *(sys.argv[1:] if argv is None else argv)])
@@ -64,13 +64,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGINT, before)
 
 
-def _stop_at_once(*_: Any) -> None:
-    """Handle Ctrl-C while the program starts: an exception amid imports gets lost, or leaves a traceback."""
+def _stop_immediately(*_: Any) -> None:
+    """Handle Ctrl-C at start-up: an exception during imports gets lost, or prints a traceback."""
     os.write(2, b"interrupted\n")
     os._exit(130)
 
 
-def _print_whatever_the_terminal_can() -> None:
+def _replace_unprintable() -> None:
     """Print a question mark for a character that the terminal's encoding lacks, instead of failing."""
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="replace")
@@ -81,7 +81,7 @@ def _run(arguments: argparse.Namespace) -> int:
         code: int | None = arguments.run(arguments)
     except SystemExit:  # rich raises this for a broken pipe
         return 141
-    except BrokenPipeError:  # the reader has ended; Python must not try to flush the rest
+    except BrokenPipeError:  # the reader has exited; Python must not try to flush the rest
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except (ValueError, TypeError, OSError, ModuleNotFoundError) as error:
@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
         ledger,
         serve,
         study,
-    )  # here, because Ctrl-C is handled by now
+    )  # imported here, where Ctrl-C is already handled
 
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(

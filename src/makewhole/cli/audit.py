@@ -60,7 +60,7 @@ def add_parser(commands: Any) -> None:
     add(
         "--undecided",
         type=float,
-        help="an outcome that means that nothing was decided, such as a tie: such rows are left out and "
+        help="an outcome that means that nothing was decided, such as a tie: such rows are left out, and "
         "counted (default 0.5; for classes none)",
     )
     _add_results(parser)
@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
     if wanted is not None and not 0 <= wanted <= 1:
         raise ValueError(f"--fail-unless-certified must be a c in [0, 1]; got {wanted:g}")
     page: Path | None = arguments.html
-    if page is not None:  # before the work, not after it
+    if page is not None:  # check it before the work, not after
         pages.check_path(page, "--html")
         need("matplotlib")
     table = TableFile(arguments.file)
@@ -144,7 +144,7 @@ def run(arguments: argparse.Namespace) -> int:
             **{name: getattr(arguments, name) for name in _AS_GIVEN},
         )
     report = replace(report, made=f"{date.today().isoformat()} by {arguments.command}")
-    if page is not None:  # before anything is printed: `| head` may end the program there
+    if page is not None:  # before printing: `| head` may end the program
         report.to_html(page, title=f"audit of {arguments.file.name}", pictures=_draw(report))
     if arguments.json:
         print_json(report.to_dict())
@@ -157,7 +157,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _with_times(frame: Any, order: str | None) -> Any:
-    """Return the frame with the column of times as times, where it is text."""
+    """Return the frame with its column of times converted from text, if it is text."""
     if order is None or frame.collect_schema()[order] != need("polars").String:
         return frame
     read = frame.collect()  # betting reads all rows anyway
@@ -165,7 +165,7 @@ def _with_times(frame: Any, order: str | None) -> Any:
 
 
 def _names(given: str | None, present: list[str]) -> list[str]:
-    """Split names at commas, unless the whole is the name of a column."""
+    """Split names at commas, unless the whole text is the name of a column."""
     if given in present:
         return [given]
     return [name.strip() for name in (given or "").split(",") if name.strip()]
@@ -198,6 +198,6 @@ def _draw(report: AuditReport) -> list[pages.Picture]:
 def _png(figure: Any) -> bytes:
     buffer = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # it is about letters that the font lacks
+        warnings.simplefilter("ignore", UserWarning)  # about characters that the font lacks
         figure.savefig(buffer, format="png", dpi=130)
     return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""Read the files that are given on the command line."""
+"""Read the files named on the command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from makewhole import extras, unpacking
 # Texts that stand for a missing number.
 _MISSING = ["", "NA", "N/A", "na", "n/a", "nan", "NULL", "null", "None", "none", "-", "?"]
 
-_QUOTE = " (is there a quotation mark without a second one?)"
+_QUOTE = " (is a quotation mark left open?)"
 
 
 class TableFile:
@@ -45,7 +45,7 @@ class TableFile:
         try:
             if kind == "parquet":
                 self._numbers = self._texts = self._polars.scan_parquet(source, glob=False)
-            else:  # read the whole file to tell a column's type: decimals may come late
+            else:  # read the whole file to infer a column's type: decimals may come late
                 options = {"separator": "\t" if kind == "tsv" else ",", "glob": False}
                 typed = {"infer_schema_length": None, "null_values": _MISSING}
                 self._numbers = self._polars.scan_csv(source, **typed, **options)
@@ -66,7 +66,7 @@ class TableFile:
             raise ValueError(f"FILE {str(path)!r} has a header and no rows{_QUOTE if lines > 1 else ''}")
 
     def _unpacked(self, path: Path) -> Path:
-        """Unpack a .gz file into a temporary one, piece by piece: its size is known before it is used."""
+        """Unpack a .gz file into a temporary one, piece by piece, so that its size is checked before use."""
         folder = tempfile.mkdtemp(prefix="makewhole-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         unpacked = Path(folder) / "unpacked"
@@ -95,7 +95,7 @@ class TableFile:
         return self._polars.concat([wanted, self._texts.select(self._columns(others))], how="horizontal")
 
     def _columns(self, names: list[str]) -> Any:
-        """These columns by their places: a name could be read as a pattern."""
+        """Return these columns by position: a name could be read as a pattern."""
         return self._polars.nth([self.names.index(name) for name in dict.fromkeys(names)])
 
     def read(self, numbers: list[str], texts: list[str]) -> Any:
@@ -105,7 +105,7 @@ class TableFile:
 
     @contextlib.contextmanager
     def readable(self) -> Iterator[None]:
-        """Turn errors of reading the file, which may come only when its rows are used, into a ValueError."""
+        """Turn errors in reading the file, which may come only when its rows are used, into a ValueError."""
         try:
             yield
         except (self._polars.exceptions.PolarsError, ComputeError) as error:

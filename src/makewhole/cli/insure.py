@@ -56,11 +56,11 @@ def run(arguments: argparse.Namespace) -> None:
 
 def read_action(text: str) -> tuple[str, tuple[float, float]]:
     """Return the name of an action and its losses, from a text such as "use=2,-10"."""
-    name, found, losses = text.partition("=")
+    name, equals, losses = text.partition("=")
     try:
         if_0, if_1 = (float(part) for part in losses.split(","))
     except ValueError:
-        found = ""
-    if not found or not name:
+        equals = ""
+    if not equals or not name:
         raise ValueError(f"ACTION must look like use=2,-10 (loss if y=0, loss if y=1); got {text!r}")
     return name, (if_0, if_1)

@@ -22,9 +22,9 @@ from makewhole.ledger.page import statement_page
 from makewhole.ledger.tables import TABLES, import_log
 from makewhole.ledger.writing import Waiting
 
-# So many requests are stored together.
+# How many requests are stored together.
 _GROUP = 1_000
-# The page shows the settlements among so many events, the latest.
+# The page shows the settlements among this many of the latest events.
 _RECENT = 20_000
 
 _ABOUT = """\
@@ -42,11 +42,11 @@ _HELP = {
     "forecast": "publish a probability for an id",
     "stake": "take a stake",
     "report": "report an outcome",
-    "settle": "settle what is final",
-    "void": "call an id off",
+    "settle": "settle final outcomes",
+    "void": "void an id",
     "deposit": "add to the capital",
     "withdraw": "take out of the capital",
-    "compensate": "make good a mistake that was found too late",
+    "compensate": "pay for a mistake that was found too late",
 }
 _TYPES: dict[str, Any] = {
     "mu": float,
@@ -61,9 +61,9 @@ _TYPES: dict[str, Any] = {
 _OPTIONS = {
     "id": "what it is about, such as a flight",
     "mu": "the probability that it happens",
-    "c_hat": "a half-width of your own",
-    "closes": "from when on nobody can stake, such as 2026-05-01T12:00Z",
-    "groups": "a group, where the correction has groups; may be repeated",
+    "c_hat": "your own half-width",
+    "closes": "when staking ends, such as 2026-05-01T12:00Z",
+    "groups": "a group, if the correction has groups; may be repeated",
     "by": "who stakes or reports; repeated: her agency first, herself last",
     "stake": "whole units: above 0 is paid if it happens, below 0 if not",
     "price": "the most that she would pay, in whole units",
@@ -82,23 +82,23 @@ _WHICH_BOOK = {
 
 
 def add_parser(commands: Any) -> None:
-    """Add the command and its own commands to the parser."""
+    """Add the command and its subcommands to the parser."""
     parser = commands.add_parser("ledger", help="keep a durable book, with receipts", description=_ABOUT)
     own = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_create(own)
     for verb, (_, names) in VERBS.items():
         about = None if verb == "settle" else _NDJSON
-        one = _add(own, verb, _HELP[verb], _write, description=about)
+        command = _add(own, verb, _HELP[verb], _write, description=about)
         for name in names:
-            option, said = f"--{name.replace('_', '-')}", _OPTIONS[name]
+            option, help_ = f"--{name.replace('_', '-')}", _OPTIONS[name]
             if name == "by" and verb != "stake":
-                said = "who reports" if verb != "compensate" else "who is paid"
+                help_ = "who reports" if verb != "compensate" else "who is paid"
             more: dict[str, Any] = {"action": "append"} if name in ("groups", "by") else {}
-            one.add_argument(option, dest=name, type=_TYPES.get(name, str), help=said, **more)
-        one.add_argument("--request-key", dest="key_", metavar="KEY", help="done once, however often asked")
-        one.set_defaults(verb=verb)
-    one = _add(own, "do", "do requests from stdin, one JSON object per line", _write, description=_NDJSON)
-    one.set_defaults(verb=None)
+            command.add_argument(option, dest=name, type=_TYPES.get(name, str), help=help_, **more)
+        command.add_argument("--request-key", dest="key_", metavar="KEY", help="makes retries happen once")
+        command.set_defaults(verb=verb)
+    command = _add(own, "do", "do requests from stdin, one JSON object per line", _write, description=_NDJSON)
+    command.set_defaults(verb=None)
     _add_quote(own)
     _add_reading(own)
 
@@ -113,7 +113,7 @@ def _add(own: Any, name: str, about: str, run: Any, **more: Any) -> argparse.Arg
 
 
 def _add_create(own: Any) -> None:
-    parser = _add(own, "create", "begin a book", _create)
+    parser = _add(own, "create", "create a book", _create)
     add = parser.add_argument
     add("--capital", type=int, required=True, help="the most that may ever be lost, in whole units")
     add("--max-stake", type=int, required=True, help="the most that all stakes on an id may pay")
@@ -123,10 +123,10 @@ def _add_create(own: Any) -> None:
 
 
 def _add_quote(own: Any) -> None:
-    parser = _add(own, "quote", "what a bet costs somebody now", _quote)
+    parser = _add(own, "quote", "what a bet costs a customer now", _quote)
     add = parser.add_argument
     add("--id", required=True)
-    add("--by", required=True, action="append", help="who asks; or her agency and then she")
+    add("--by", required=True, action="append", help="the customer; repeated: her agency first, herself last")
     add("--stake", type=int, help="above 0: paid if it happens; below 0: if it does not")
     add("--payout", type=int, help="what is paid if it happens")
     add("--loss", action="append", metavar="ACTION=IF0,IF1", help="a line of a loss table, in whole units")
@@ -136,7 +136,7 @@ def _add_reading(own: Any) -> None:
     parser = _add(own, "statement", "the sums of a book, and the head of its chain", _statement)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--html", type=Path, help="write one page of HTML")
-    parser = _add(own, "verify", "replay everything, and look for receipts", _verify)
+    parser = _add(own, "verify", "replay everything, and look up receipts", _verify)
     parser.add_argument("--receipts", type=Path, help="a folder of receipts, *.json or *.ndjson")
     parser = _add(own, "export", "write a table of a book", _export)
     parser.add_argument("--table", choices=sorted(TABLES), default="settlements")
@@ -145,11 +145,11 @@ def _add_reading(own: Any) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="a .csv, .tsv or .parquet file")
     for name, about in (("mu", "probability"), ("outcome", "0 or 1"), ("stake", "whole units")):
         parser.add_argument(f"--{name}", required=True, help=f"the column: {about}")
-    parser.add_argument("--id", help="the column of what a row is about (default: every row by itself)")
-    parser.add_argument("--by", help="the column of who staked (default: 'customer')")
-    parser = _add(own, "backup", "copy an SQLite ledger while it is used", _backup)
+    parser.add_argument("--id", help="the column of ids (default: a new id for every row)")
+    parser.add_argument("--by", help="the column of customers (default: 'customer')")
+    parser = _add(own, "backup", "copy an SQLite ledger while it is in use", _backup)
     parser.add_argument("to", type=Path, metavar="NEW")
-    _add(own, "rekey", "sign with a new key from here on", _rekey)
+    _add(own, "rekey", "sign with a new key from now on", _rekey)
 
 
 # --- run --------------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def _guarded(run: Any, arguments: argparse.Namespace) -> int:
     try:
         where = arguments.ledger
         if run is not _create and "://" not in where and not Path(where).is_file():
-            raise ValueError(f"LEDGER {where!r} is not a file: makewhole ledger create makes one")
+            raise ValueError(f"LEDGER {where!r} is not a file: create one with makewhole ledger create")
         with Ledger.open(where, key=arguments.key) as ledger:
             code: int | None = run(arguments, ledger)
     except (Refusal, LogDamaged) as error:
@@ -173,7 +173,7 @@ def _book(arguments: argparse.Namespace, ledger: Ledger) -> Book:
     if arguments.book is not None:
         return ledger.book(arguments.book)
     if len(names) != 1:
-        raise ValueError(f"--book must say which of the {len(names)} books; there are {', '.join(names)}")
+        raise ValueError(f"--book must name one of the {len(names)} books: {', '.join(names)}")
     return ledger.book(names[0])
 
 
@@ -198,7 +198,7 @@ def _write(arguments: argparse.Namespace, ledger: Ledger) -> int:
         key = arguments.key_
         if isinstance(given.get("by"), list):
             if verb != "stake" and len(given["by"]) > 1:
-                raise ValueError(f"--by must be given once with {verb}: one reports, or is paid")
+                raise ValueError(f"--by must be given only once with {verb}")
             given["by"] = given["by"] if len(given["by"]) > 1 else given["by"][0]
         return _answer(book, [_asked({"do": verb, "key": key, **given})])
     code, lines = 0, _requests(verb)
@@ -208,7 +208,7 @@ def _write(arguments: argparse.Namespace, ledger: Ledger) -> int:
 
 
 def _requests(verb: str | None) -> Iterator[Waiting]:
-    """The requests on stdin, one JSON object per line; one that is none is answered with an error."""
+    """Yield the requests on stdin, one JSON object per line; any other line is answered with an error."""
     for number, line in enumerate(sys.stdin, 1):
         if not line.strip():
             continue
@@ -232,9 +232,9 @@ def _asked(request: dict[str, Any]) -> Waiting:
 def _answer(book: Book, group: list[Waiting]) -> int:
     code = 0
     book.ask(group)
-    for one in group:
+    for asked in group:
         try:
-            receipts = [json.loads(receipt.to_json()) for receipt in one.answer()]
+            receipts = [json.loads(receipt.to_json()) for receipt in asked.answer()]
             line: dict[str, Any] = {"receipts": receipts}
             ended = [r["about"] for r in receipts if r["kind"] in ("settled", "voided")]
             if ended:
@@ -266,22 +266,23 @@ def _whole(number: float) -> int:
 
 def _statement(arguments: argparse.Namespace, ledger: Ledger) -> None:
     book = _book(arguments, ledger)
-    told = book.statement()
+    statement = book.statement()
     if arguments.html is not None:
         path = pages.check_path(arguments.html, "--html")
-        pages.write(path, statement_page(told, list(book.events(since=max(0, told.events - _RECENT)))))
+        recent = list(book.events(since=max(0, statement.events - _RECENT)))
+        pages.write(path, statement_page(statement, recent))
     if arguments.json:
-        print_json(told.to_dict())
+        print_json(statement.to_dict())
     else:
-        print(told)
+        print(statement)
 
 
 def _verify(arguments: argparse.Namespace, ledger: Ledger) -> None:
     receipts = [] if arguments.receipts is None else list(_receipts(arguments.receipts))
-    found = ledger.verify(receipts, book=arguments.book)
-    for name, (seq, head) in found.heads.items():
+    verified = ledger.verify(receipts, book=arguments.book)
+    for name, (seq, head) in verified.heads.items():
         print(f"{name}: {seq:,} events, head {head}")
-    print(f"verified {found.events:,} events and {found.receipts:,} receipts: all as the rules say")
+    print(f"verified {verified.events:,} events and {verified.receipts:,} receipts: all follow the rules")
 
 
 def _receipts(folder: Path) -> Iterator[Receipt]:
@@ -291,13 +292,13 @@ def _receipts(folder: Path) -> Iterator[Receipt]:
     if not paths:
         raise ValueError(f"--receipts must have *.json or *.ndjson files; {str(folder)!r} has none")
     for path in paths:
-        # Not `splitlines`: an id may have other characters that end a line.
+        # Not `splitlines`: an id may contain other line separators.
         for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
             if line.strip():
                 try:
                     read = json.loads(line)
-                    several = [] if "error" in read else read.get("receipts", [read])  # what was refused
-                    yield from (Receipt.from_json(json.dumps(one)) for one in several)
+                    several = [] if "error" in read else read.get("receipts", [read])  # skip refusals
+                    yield from (Receipt.from_json(json.dumps(plain)) for plain in several)
                 except (ValueError, TypeError, AttributeError) as error:
                     raise ValueError(f"{path}, line {number}: {error}") from None
 
@@ -334,4 +335,4 @@ def _backup(arguments: argparse.Namespace, ledger: Ledger) -> None:
 
 
 def _rekey(arguments: argparse.Namespace, ledger: Ledger) -> None:
-    print(f"receipts are signed with {ledger.rekey()} from here on")
+    print(f"receipts are signed with {ledger.rekey()} from now on")

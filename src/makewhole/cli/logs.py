@@ -1,4 +1,4 @@
-"""What `makewhole backtest` and `makewhole capital` share: options for a log's columns, and customers."""
+"""Options that `makewhole backtest` and `makewhole capital` share: a log's columns, and customers."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def read_log(given: argparse.Namespace, groups: list[str], stake: str | None) ->
 
 
 def _one_or_several(given: str | None, table: TableFile) -> Any:
-    """Return a column, or the columns of classes: a comma separates them unless it is part of a name."""
+    """Return a column, or the columns of classes, separated by commas that are not part of a name."""
     if given is None or given in table.names or "," not in given:
         return given
     return given.split(",")
@@ -127,7 +127,7 @@ def as_times(series: Any, option: str) -> Any:
 
 
 def check_figure(figure: Path | None) -> None:
-    """Raise a ValueError if a figure cannot be written there: before a long run, not after it."""
+    """Raise a ValueError if a figure cannot be written there; call it before a long run."""
     if figure is None:
         return
     if figure.suffix.lower() not in (".png", ".svg", ".pdf"):

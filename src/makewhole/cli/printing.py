@@ -1,4 +1,4 @@
-"""Print what a program or a person can read, whatever is in the data."""
+"""Print text that a program or a person can read, regardless of what is in the data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from makewhole.pages import shown
 
-# So many characters of an error are printed: some quote a whole file.
+# How many characters of an error are printed: some quote a whole file.
 _LONGEST = 700
 
 
@@ -27,7 +27,7 @@ def _finite(value: Any) -> Any:
 
 
 def print_error(error: Exception) -> None:
-    """Print an error to stderr: at most some lines of it, and nothing that could steer a terminal."""
+    """Print an error to stderr: cut to a few lines, without control characters."""
     text = "\n".join(shown(line) for line in str(error).splitlines())
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]} … ({len(text):,} characters)"

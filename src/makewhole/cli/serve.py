@@ -16,7 +16,7 @@ makewhole serve LEDGER                           serve a ledger (a file, or post
 makewhole serve --demo                           a book on real flights, sold to simulated passengers
 makewhole serve keys add LEDGER --role ROLE --name NAME      make a key; it is shown once
 makewhole serve keys list LEDGER                 who may do what
-makewhole serve keys revoke LEDGER --id ID       make a key worthless
+makewhole serve keys revoke LEDGER --id ID       revoke a key
 
 Roles: publisher (forecasts), oracle (outcomes), customer (stakes in her own name), auditor (reads events).
 It listens on this machine only; put a web server with HTTPS in front of it for others.
@@ -47,7 +47,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve, or see to the keys."""
+    """Serve, or manage the keys."""
     for library in ("starlette", "uvicorn", "msgspec", "jinja2"):
         need(library, "serve")
     from makewhole import serve
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
             where = {"host": arguments.host, "port": arguments.port}
             serve.run(words[0], key=arguments.key, rate=arguments.rate, **where)
         else:
-            raise ValueError("say LEDGER, --demo, or keys add|list|revoke LEDGER: makewhole serve --help")
+            raise ValueError("give LEDGER, --demo, or keys add|list|revoke LEDGER; makewhole serve --help")
     except Refusal as error:
         print_error(error)
         return 1
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _exists(where: str) -> None:
     if "://" not in where and not Path(where).is_file():
-        raise ValueError(f"LEDGER {where!r} is not a file: makewhole ledger create makes one")
+        raise ValueError(f"LEDGER {where!r} is not a file: create one with makewhole ledger create")
 
 
 def _keys(arguments: argparse.Namespace, verb: str, where: str) -> None:
@@ -96,4 +96,4 @@ def _keys(arguments: argparse.Namespace, verb: str, where: str) -> None:
                 raise ValueError("keys revoke needs --id, as keys list shows it")
             keys.revoke(arguments.id)
         else:
-            raise ValueError(f"keys knows add, list and revoke; got {verb!r}")
+            raise ValueError(f"keys must be followed by add, list or revoke; got {verb!r}")

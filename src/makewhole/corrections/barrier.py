@@ -1,4 +1,4 @@
-"""Barrier: c depends on how much of a capital is left, so the capital is never lost."""
+"""Barrier: c depends on how much capital is left, so the capital is never lost."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from makewhole.corrections.certificate import Terms
 Shape = Literal["exponential", "linear", "guard"]
 SHAPES: tuple[Shape, ...] = ("exponential", "linear", "guard")
 
-# By default the price falls to a third with every thirtieth of the capital.
+# By default the price falls to about a third with every thirtieth of the capital.
 _PART = 30.0
 
 
 class Barrier(Stepped):
-    """Charge by what is left of a capital: next to nothing while there is much, all when there is nothing.
+    """Charge by how much capital is left: λ is close to 0 while most of it is, and ½ when none is.
 
-    With L, what is left after losses (and gains), λ = g(L). A forecast then loses at most L, so the capital
-    is never lost (docs/theory.md, "Capital"). It is for sound mode, and one-sided.
+    Let L be the capital left after losses (and gains); then λ = g(L). A forecast loses at most L, so the
+    capital is never lost (docs/theory.md, "Capital"). It is for sound mode, and one-sided.
 
     - "exponential": g(L) = ½·exp(−L/s). The price is small until little is left. It moves by at most a factor
       exp(M/s) after one forecast.
-    - "guard": g(L) = ½·(1 − L/M), or 0: nothing is charged until the next forecast could lose what is left.
-      No policy that never loses the capital can charge less than this one, but for one cap M.
+    - "guard": g(L) = ½·(1 − L/M), or 0: nothing is charged until the next forecast could lose all of L.
+      Its total premium is within one cap M of the least that any policy which never loses the capital can
+      charge.
     - "linear": g(L) = ½·(1 − L/capital): with `keep_gains=False` this is `Reserve.for_capital`.
 
-    One-sided, the price is twice that, as it is an amount above μ instead of a half-width.
+    One-sided, the price is twice that, because it is an amount above μ instead of a half-width.
 
     Parameters
     ----------
@@ -43,13 +44,13 @@ class Barrier(Stepped):
         λ is at least this. A small spread pays for the customers' luck: without one, the book of honest
         customers is as likely to lose as to win, and ends at the barrier sooner or later.
     keep_gains
-        True: gains raise L, above the capital too; the *total* loss is at most the capital. False: L is at
+        True: gains raise L, even above the capital; the *total* loss is at most the capital. False: L is at
         most the capital. If each outcome comes before the next forecast, the loss over *every* stretch of
         time is then at most the capital, but customers pay for the noise.
 
     Examples
     --------
-    A clairvoyant takes what there is, and no more:
+    A clairvoyant wins the capital, and no more:
 
     >>> import makewhole as mw
     >>> f = mw.InsuredForecaster(None, mw.Barrier(capital=50), max_stake=1)
@@ -92,7 +93,7 @@ class Barrier(Stepped):
         self._values, self._marks = self._begin(max_stake=1.0, top=0.5, lost=[0.0, 0.0, 0.0]), []
 
     def _begin(self, max_stake: float, top: float, lost: list[float], lines: int = 1) -> list[float]:
-        """Return what the kernels keep for one of so many lines; `lost` is what was lost, in three parts."""
+        """Return the kernels' values for one of `lines` lines; `lost` is the loss so far, in three parts."""
         capital = self.capital / lines
         scale = max(max_stake, capital / _PART if self.scale is None else self.scale / lines)
         if self.shape == "linear":
@@ -108,7 +109,7 @@ class Barrier(Stepped):
 
     @property
     def left(self) -> float:
-        """What is left of the capital."""
+        """The capital that is left."""
         return float(self._values[0] - self._values[7] - self._values[8])
 
     # --- what it certifies --------------------------------------------------------------------------------
@@ -118,7 +119,7 @@ class Barrier(Stepped):
         return self.capital / terms.lines
 
     def stretch_bound(self, terms: Terms) -> float | None:
-        """Return the same where gains are not kept: what was lost is counted from 0 or above at any time."""
+        """Return the same if gains are not kept: the loss so far then never counts as less than 0."""
         return None if self.keep_gains else self.line_bound(terms)
 
     def theorem(self, terms: Terms) -> str:
@@ -128,7 +129,7 @@ class Barrier(Stepped):
     # --- in a book ----------------------------------------------------------------------------------------
 
     def in_mode(self, terms: Terms) -> Self:
-        """Return a copy for these terms; a ValueError where no price keeps the loss within the capital."""
+        """Return a copy for these terms; raise a ValueError if no price protects the capital."""
         if not (terms.sound or terms.one_sided):
             raise ValueError("a Barrier must be in sound mode (mode='sound'), or one-sided")
         if terms.c_range[0] < 0:
@@ -150,7 +151,7 @@ class Barrier(Stepped):
         return self.with_memories({None: ([*self._values[:7], 0.0, 0.0, 0.0], self._marks)})
 
     def gentler(self, terms: Terms) -> bool:
-        """Whether its price is above that of the solvency guard, however little is left."""
+        """Whether its price is above the solvency guard's, no matter how little is left."""
         return bool(self._values[1] > terms.max_stake * (1.0 + 1e-9))
 
     def with_capital(self, capital: float, terms: Terms) -> Self:

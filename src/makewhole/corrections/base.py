@@ -1,4 +1,4 @@
-"""What a correction is: the methods `propose` and `observe`, and all else that a forecaster calls."""
+"""What a correction is: the methods `propose` and `observe`, and everything else that a forecaster calls."""
 
 from __future__ import annotations
 
@@ -93,15 +93,15 @@ class BookCorrection:
 
     integrates: bool = False  # whether λ adds up losses instead of averaging targets
     grouped: bool = False  # whether forecasts must name their groups
-    apart: bool = False  # whether each group has a correction of its own
+    apart: bool = False  # whether each group has its own correction
     all_groups: tuple[Name, ...] | None = None  # the names of all groups, if they are known
-    takes_features: bool = False  # whether groups may have values, as features have
+    takes_features: bool = False  # whether groups may have values, as features do
     most_groups: int | None = None  # the most groups that a forecast may belong to; None: any number
-    at_own_price: bool = False  # whether it learns the loss at ĉ + λ, where a capital or a line asked more
+    at_own_price: bool = False  # whether it learns the loss at ĉ + λ, even if a capital or a line raised c
     over: BookCorrection | None = None  # another correction, which changes ĉ first
     rate: float | None = None  # the size of its steps, if it has one
-    capital: float | None = None  # what it may lose, if it was made for a capital
-    capital_each: float | None = None  # what each of its groups may lose, if that was given
+    capital: float | None = None  # the most it may lose, if it was made for a capital
+    capital_each: float | None = None  # the most that each of its groups may lose, if given
     spread: float = 0.0  # λ is at least this, if that is above 0
     sizable: bool = False  # whether `sized` makes it for a capital, which it then keeps to in sound mode
     why_no_bound: str = "no bound is known for this correction"
@@ -125,11 +125,11 @@ class BookCorrection:
         return None
 
     def in_mode(self, terms: Terms) -> Self:
-        """Return a copy for these terms; a ValueError if it does not fit them."""
+        """Return a copy for these terms; raise a ValueError if it does not fit them."""
         return self
 
     def begun(self) -> Self:
-        """Return a copy for new books, which start with what it has learned elsewhere."""
+        """Return a copy for new books, which keeps what it has learned elsewhere."""
         return self
 
     def with_capital(self, capital: float, terms: Terms) -> Self:
@@ -143,7 +143,7 @@ class BookCorrection:
         return memory
 
     def gentler(self, terms: Terms) -> bool:
-        """Whether its price is above that of the solvency guard, however little is left of its capital."""
+        """Whether its price is above the solvency guard's, no matter how little of its capital is left."""
         return False
 
     def sized(self, capital: float, max_stake: float) -> Self:
@@ -184,14 +184,14 @@ class BookCorrection:
 
         A line is one binary bet: an event with K classes has K lines, but in exact mode they share the
         correction, and the terms are those of all of them together. Every outcome must come before the next
-        forecast; `late_loss` and the exposure are added if not.
+        forecast; otherwise `late_loss` and the exposure are added.
         """
         return None
 
     def stretch_bound(self, terms: Terms) -> float | None:
         """Return a bound on what one line can lose between any two times; None: no bound.
 
-        If forecasts are open at once, what they can lose if staked in full is added, as to `line_bound`.
+        If several forecasts are open, the most that they can lose is added, as for `line_bound`.
         """
         return None
 
@@ -212,7 +212,7 @@ class BookCorrection:
     # --- groups -------------------------------------------------------------------------------------------
 
     def check_groups(self, groups: tuple[Name, ...]) -> tuple[Name, ...]:
-        """Return the groups of a forecast; a TypeError if this correction is not for groups."""
+        """Return the groups of a forecast; raise a TypeError if this correction is not for groups."""
         raise TypeError(
             f"groups need a grouped correction: Grouped, OverlappingReserve or Balance; got {groups!r}"
         )
@@ -283,11 +283,11 @@ class BookCorrection:
         raise NotImplementedError
 
     def learned(
-        self, memory: Memory, proposal: Proposal, target: float, weight: float, loss: float, rest: float
+        self, memory: Memory, proposal: Proposal, target: float, weight: float, loss: float, residual: float
     ) -> Memory:
-        """Return the memory after an outcome; the one that is passed does not change.
+        """Return the memory after an outcome; the memory passed in does not change.
 
-        `loss` is what the forecast lost, in money, and `rest` what rounding cut off from it.
+        `loss` is what the forecast lost, in money, and `residual` what rounding cut off from it.
         """
         raise NotImplementedError
 
@@ -296,7 +296,7 @@ class BookCorrection:
         raise NotImplementedError
 
     def read_part(self, part: Part, state: Any) -> Memory:
-        """Return the memory for which `part_state` returned `state`; a ValueError if it does not fit."""
+        """Return the memory that `part_state` turned into `state`; raise a ValueError if it does not fit."""
         raise NotImplementedError
 
 
@@ -375,7 +375,7 @@ class Stepped(BookCorrection):
         return {None: (self._values[:], self._marks[:])}
 
     def blank(self) -> Memory:
-        """Return what it has learned so far, with which a copy of it starts."""
+        """Return what it has learned so far; copies start with it."""
         return self._values[:], self._marks[:]
 
     def with_memories(self, memories: Mapping[Part, Memory]) -> Self:
@@ -390,11 +390,11 @@ class Stepped(BookCorrection):
         return _new(Proposal, self._propose(memory[0], memory[1])), memory
 
     def learned(
-        self, memory: Memory, proposal: Proposal, target: float, weight: float, loss: float, rest: float
+        self, memory: Memory, proposal: Proposal, target: float, weight: float, loss: float, residual: float
     ) -> Memory:
         """Return the memory after an outcome."""
         values, marks = memory[0][:], memory[1][:]
-        self._observe(values, marks, proposal, target, weight, loss, rest)
+        self._observe(values, marks, proposal, target, weight, loss, residual)
         return values, marks
 
     def part_state(self, part: Part, memory: Memory) -> Any:
@@ -402,7 +402,7 @@ class Stepped(BookCorrection):
         return self.with_memories({None: memory}).state()
 
     def read_part(self, part: Part, state: Any) -> Memory:
-        """Return the memory for which `part_state` returned `state`; a ValueError if it does not fit."""
+        """Return the memory that `part_state` turned into `state`; raise a ValueError if it does not fit."""
         made = type(self).from_state(state)
         if not made.resembles(self):
             raise ValueError(f"the state must be that of {self!r}; got {made!r}")
@@ -458,11 +458,11 @@ class Plain(BookCorrection):
         return twin.propose(), twin
 
     def learned(
-        self, memory: Memory, proposal: Proposal, target: float, weight: float, loss: float, rest: float
+        self, memory: Memory, proposal: Proposal, target: float, weight: float, loss: float, residual: float
     ) -> Memory:
         """Return a copy of the object that has learned the outcome."""
         twin = copy.deepcopy(memory)
-        twin.observe(proposal, target, min(weight, 1.0))  # a sum of stakes may be a rounding above the cap
+        twin.observe(proposal, target, min(weight, 1.0))  # rounding may put a sum of stakes above the cap
         return twin
 
     def part_state(self, part: Part, memory: Memory) -> Any:
@@ -480,27 +480,27 @@ class Plain(BookCorrection):
             made = made.with_over(self.over.with_memories({None: overs[None]}))
         return made
 
-    # A user's subclass of one of ours answers as that class does.
+    # A user's subclass of one of our corrections delegates to that class.
 
     def _extended(self) -> BookCorrection | None:
         return self.correction if isinstance(self.correction, BookCorrection) else None
 
     @property
-    def integrates(self) -> bool:  # type: ignore[override]  # it depends on whom it stands for
+    def integrates(self) -> bool:  # type: ignore[override]  # it depends on the wrapped correction
         """Whether λ adds up losses instead of averaging targets."""
         extended = self._extended()
         return extended is not None and extended.integrates
 
     @property
-    def over(self) -> BookCorrection | None:  # type: ignore[override]  # it depends on whom it stands for
+    def over(self) -> BookCorrection | None:  # type: ignore[override]  # it depends on the wrapped correction
         """The correction that changes ĉ first, if any."""
         extended = self._extended()
         return None if extended is None else extended.over
 
     def in_mode(self, terms: Terms) -> Self:
-        """Return a copy for these terms; a ValueError if it does not fit them."""
+        """Return a copy for these terms; raise a ValueError if it does not fit them."""
         extended = self._extended()
-        return self if extended is None else type(self)(extended.in_mode(terms))  # type: ignore[arg-type]  # ours has the verbs
+        return self if extended is None else type(self)(extended.in_mode(terms))  # type: ignore[arg-type]  # ours has the methods
 
     def covers(self, c_range: tuple[float, float]) -> bool:
         """Whether its range contains every target that can occur if ĉ lies in `c_range`."""

@@ -14,9 +14,9 @@ from makewhole import arguments
 from makewhole.corrections import _kernels
 from makewhole.corrections.base import Memory, Part, Proposal, Stepped
 
-# With at least so many cells, copying an array before every step is faster than copying a list.
+# From this many cells on, copying an array before every step is faster than copying a list.
 _MANY = 64
-# 3·8 bytes a cell; the theory asks for √T of them, so this is enough for 10¹² forecasts.
+# 3·8 bytes per cell; the theory asks for √T cells, so this is enough for 10¹² forecasts.
 _MOST = 1_000_000
 
 
@@ -25,8 +25,7 @@ class CellCorrection(Stepped):
 
     Each cell keeps its best response, Σwx/Σw over the outcomes credited to it: the λ that would have balanced
     them. The best response of a cell without outcomes is 0 if the cell contains 0, else its midpoint. The two
-    outermost cells also take all targets beyond [low, high]; but if there are such targets, the guarantees
-    do not hold.
+    outermost cells also take all targets beyond [low, high], but such targets break the guarantees.
     """
 
     options = ("cells",)
@@ -50,17 +49,17 @@ class CellCorrection(Stepped):
         self._marks = [*range(cells), home, 0]
 
     def blank(self) -> Memory:
-        """What it has learned so far; as arrays where there are many cells."""
+        """Return what it has learned so far; as arrays if there are many cells."""
         if self._cells < _MANY:
             return self._values[:], self._marks[:]
         return array("d", self._values), array("q", self._marks)
 
     def memories(self) -> dict[Part, Memory]:
-        """All it has learned."""
+        """Return all that it has learned."""
         return {None: self.blank()}
 
     def with_memories(self, memories: Mapping[Part, Memory]) -> Self:
-        """The same that remembers this."""
+        """Return a copy with these memories."""
         values, marks = memories[None]
         twin = copy.copy(self)
         vars(twin).update(_values=list(values), _marks=list(marks))

@@ -13,7 +13,7 @@ class Terms(NamedTuple):
 
     `max_stake` is the cap M on the gross stake of one forecast, `c_range` the range of the base's ĉ, `sound`
     whether [μ − c, μ + c] always lies inside [0, 1], `one_sided` whether only stakes >= 0 are accepted.
-    `lines` is 1, or with classes their number: each is a binary bet, and a capital is for all of them.
+    `lines` is 1, or the number of classes: each class is a binary bet, and they share a capital.
     """
 
     max_stake: float
@@ -23,12 +23,12 @@ class Terms(NamedTuple):
     lines: int = 1
 
 
-# |ĉ| is at most this; far beyond it, what is learned would be lost in rounding.
+# |ĉ| is at most this; far beyond it, rounding would swallow what is learned.
 WIDEST = 100.0
 
 
 def read_terms(max_stake: Any, c_range: Any, *, sound: bool, one_sided: bool, lines: int = 1) -> Terms:
-    """Return the terms of a forecaster or a backtest; a ValueError for numbers that neither can have."""
+    """Return the terms of a forecaster or a backtest; raise a ValueError for impossible numbers."""
     cap = arguments.within("max_stake", max_stake, 1e-100, 1e100)
     low, high = arguments.interval("c_range", c_range)
     for end in (low, high):
@@ -38,12 +38,12 @@ def read_terms(max_stake: Any, c_range: Any, *, sound: bool, one_sided: bool, li
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A proven bound on a forecaster's total loss, for all time and whoever bets.
+    """A proven bound on a forecaster's total loss, at any time and against any bettors.
 
-    `bound` is None if there is no bound; `theorem` then says why, and else names the theorem
-    (docs/theory.md). `rate`, `max_stake` and `c_range` are the settings that it depends on. `exposure` is the
-    part of the bound that covers late outcomes: `max_exposure` if that is set, else what the forecasts that
-    were open at the same time could have lost. In the latter case the bound grows if more are open later.
+    `theorem` names the theorem (docs/theory.md); if there is no bound, `bound` is None and `theorem` says
+    why. `rate`, `max_stake` and `c_range` are the settings that it depends on. `exposure` is the part of the
+    bound that covers late outcomes: `max_exposure` if that is set, else what the forecasts that were open at
+    the same time could have lost. In the latter case the bound grows if more are open later.
     """
 
     bound: float | None

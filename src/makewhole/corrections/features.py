@@ -1,4 +1,4 @@
-"""Features of a forecast: names as groups have them, each with a value."""
+"""Features of a forecast: named like groups, each with a value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from makewhole.corrections.names import Name, read_name
 class Features(tuple[Name, ...]):
     """The names of a forecast's features, with the value of each, from −1 to 1, in `values`.
 
-    A group is a feature with the value 1, so it stands wherever the names of groups do.
+    A group is a feature with the value 1, so `Features` can be passed wherever group names can.
     """
 
     values: tuple[float, ...]
@@ -33,12 +33,12 @@ class Features(tuple[Name, ...]):
 
 
 def read_features(given: Mapping[Any, Any]) -> Features:
-    """Return the features in a mapping from names to values; an error for a name or a value that is none."""
+    """Return the features in a mapping from names to values; raise an error for a bad name or value."""
     read = {read_name("groups", name): value for name, value in given.items()}
     values = tuple(arguments.within(f"groups[{name!r}]", value, -1.0, 1.0) for name, value in read.items())
     return Features(tuple(read), values)
 
 
 def values_of(groups: tuple[Name, ...]) -> dict[Name | None, float]:
-    """Return the values of features by name; nothing for groups, where each is 1."""
+    """Return the values of features by name; an empty dict for groups, whose values are all 1."""
     return dict(zip(groups, groups.values, strict=True)) if type(groups) is Features else {}

@@ -14,7 +14,7 @@ from makewhole.corrections.names import Name, read_names
 class Grouped(BookCorrection):
     """A separate copy of a correction for every group, for groups that do not overlap.
 
-    The bets on each group balance, not only those on all together. With a `Reserve`, each group has its own
+    The bets on each group balance, not only all bets together. With a `Reserve`, each group has its own
     bound: `f.statement().groups["AA"].certificate`. Every forecast must name its group:
     `f.forecast(mu=0.3, groups="AA")`. For groups that overlap, see `OverlappingReserve`.
 
@@ -22,8 +22,8 @@ class Grouped(BookCorrection):
     ----------
     correction
         One of makewhole's corrections; every group gets a copy of it. One that was made for a capital, such
-        as `Barrier(50)`, gives that capital to every group. (With a thaw, forecasts of a group that are open
-        at the same time can lose more, and the group's certificate says how much.)
+        as `Barrier(50)`, gives every group that capital. (With a thaw, forecasts of a group that are open at
+        the same time can lose more; the group's certificate says how much.)
     groups
         The names of all groups; a forecast with another name raises a ValueError. If not given, any name is
         accepted, and the bound on the total loss grows with the number of groups.
@@ -102,12 +102,12 @@ class Grouped(BookCorrection):
         return self.correction.capital
 
     def gentler(self, terms: Terms) -> bool:
-        """Whether the price of every group is above that of the solvency guard."""
+        """Whether the price of every group is above the solvency guard's."""
         return self.correction.gentler(terms)
 
     @property
     def spread(self) -> float:  # type: ignore[override]  # as its correction does
-        """The least λ of every group, if that is above 0."""
+        """The smallest λ of every group, if that is above 0."""
         return self.correction.spread
 
     @property
@@ -137,23 +137,23 @@ class Grouped(BookCorrection):
         self.correction.check(proposal)
 
     def in_mode(self, terms: Terms) -> Self:
-        """Return a copy for these terms; a ValueError if it does not fit them.
+        """Return a copy for these terms; raise a ValueError if it does not fit them.
 
-        One that was made for a capital must certify that capital to every group.
+        A correction that was made for a capital must certify that capital to every group.
         """
         capital, bound = self.correction.capital, self.correction.in_mode(terms).line_bound(terms)
         if capital is not None and bound is not None and bound * terms.lines > capital * (1.0 + 1e-9):
             wide, rate = bound * terms.lines, self.correction.rate
-            instead = "" if rate is None else f": take Reserve({rate * wide / capital:g})"
+            instead = "" if rate is None else f": use Reserve({rate * wide / capital:g})"
             raise ValueError(
                 f"each group could lose {wide:g} on these terms with {self.correction!r}, which was made for "
                 f"{capital:g}{instead}"
             )
-        return self._each(lambda one: one.in_mode(terms))
+        return self._each(lambda correction: correction.in_mode(terms))
 
     def begun(self) -> Self:
         """Return a copy for new books."""
-        return self._each(lambda one: one.begun())
+        return self._each(lambda correction: correction.begun())
 
     def _each(self, change: Any) -> Self:
         twin = copy.copy(self)
@@ -164,7 +164,7 @@ class Grouped(BookCorrection):
     # --- groups -------------------------------------------------------------------------------------------
 
     def check_groups(self, groups: tuple[Name, ...]) -> tuple[Name, ...]:
-        """Return the group of a forecast; a ValueError unless it is exactly one, and a known one."""
+        """Return the group of a forecast; raise a ValueError unless it is exactly one known group."""
         if len(groups) != 1:
             asked = "groups must name exactly one group with Grouped(...), as in forecast(..., groups='AA')"
             raise ValueError(f"{asked}; got {list(groups)!r}")
@@ -174,7 +174,7 @@ class Grouped(BookCorrection):
         return groups
 
     def member(self, groups: tuple[Name, ...]) -> Stepped:
-        """Return the correction of this group; it is made if the group is new."""
+        """Return the correction of this group; it is created if the group is new."""
         (name,) = self.check_groups(groups)
         if name not in self.by_group:
             self.by_group[name] = copy.deepcopy(self.correction)
@@ -204,7 +204,7 @@ class Grouped(BookCorrection):
 
     def memories(self) -> dict[Part, Memory]:
         """Return what every group has learned."""
-        return {name: one.blank() for name, one in self.by_group.items()}
+        return {name: member.blank() for name, member in self.by_group.items()}
 
     def blank(self) -> Memory:
         """Return the memory of a new group."""
@@ -220,11 +220,11 @@ class Grouped(BookCorrection):
         return twin
 
     def rebuilt(self, memories: Mapping[Part, Memory], overs: Mapping[Part, Memory]) -> Any:
-        """Return a copy whose groups have learned this; `overs` is for the corrections they are over."""
+        """Return a copy whose groups have these memories; `overs` are those of the inner corrections."""
         twin = self.with_memories(memories)
-        for name, one in twin.by_group.items():
-            if one.over is not None and name in overs:
-                twin.by_group[name] = one.with_over(one.over.with_memories({None: overs[name]}))
+        for name, member in twin.by_group.items():
+            if member.over is not None and name in overs:
+                twin.by_group[name] = member.with_over(member.over.with_memories({None: overs[name]}))
         return twin
 
     def proposed(self, memory: Memory) -> tuple[Proposal, Memory]:
@@ -232,17 +232,17 @@ class Grouped(BookCorrection):
         return self.correction.proposed(memory)
 
     def learned(
-        self, memory: Memory, proposal: Proposal, target: float, weight: float, loss: float, rest: float
+        self, memory: Memory, proposal: Proposal, target: float, weight: float, loss: float, residual: float
     ) -> Memory:
         """Return a group's memory after an outcome."""
-        return self.correction.learned(memory, proposal, target, weight, loss, rest)
+        return self.correction.learned(memory, proposal, target, weight, loss, residual)
 
     def part_state(self, part: Part, memory: Memory) -> Any:
         """Return a group's memory as plain data."""
         return self.of_group(part).part_state(None, memory) if part is not None else None
 
     def read_part(self, part: Part, state: Any) -> Memory:
-        """Return the memory for which `part_state` returned `state`; a ValueError if it does not fit."""
+        """Return the memory that `part_state` turned into `state`; raise a ValueError if it does not fit."""
         if part is None:
             raise ValueError("every memory must belong to a group")
         member: Stepped = type(self.correction).from_state(state)
@@ -260,7 +260,7 @@ class Grouped(BookCorrection):
             "type": name_of(self.correction),
             "correction": self.correction.state(),
             "groups": self.groups,
-            "by_group": [[name, one.state()] for name, one in self.by_group.items()],
+            "by_group": [[name, member.state()] for name, member in self.by_group.items()],
         }
 
     @classmethod

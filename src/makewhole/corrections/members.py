@@ -1,4 +1,4 @@
-"""What corrections for groups that overlap share: numbers for everyone and for each group, and one λ of them.
+"""The base class of corrections for overlapping groups: numbers for everyone and each group, added up to λ.
 
 A forecast belongs to everyone and to its groups: these are its members. λ is the sum of their weights.
 """
@@ -65,18 +65,18 @@ class Members(BookCorrection):
     # --- groups and memory --------------------------------------------------------------------------------
 
     def check_groups(self, groups: tuple[Name, ...]) -> tuple[Name, ...]:
-        """Return the groups of a forecast; any names are accepted, but not more than `most_groups`."""
+        """Return the groups of a forecast; at most `most_groups`, with any names."""
         if self.most_groups is not None and len(groups) > self.most_groups:
             asked = f"groups must be at most {self.most_groups} with {self!r}"
             raise ValueError(f"{asked}; got {len(groups)}: {list(groups)!r}")
         return groups
 
     def parts(self, groups: tuple[Name, ...]) -> tuple[Part, ...]:
-        """Return the parts of the memory that a forecast uses: for all, and for each of its groups."""
+        """Return the parts of the memory that a forecast uses: everyone's, and each of its groups'."""
         return (None, *groups)
 
     def memories(self) -> dict[Part, Memory]:
-        """Return the numbers of all and of each group."""
+        """Return the numbers for everyone and for each group."""
         return dict(self._parts)
 
     def blank(self) -> Memory:
@@ -111,11 +111,11 @@ class Members(BookCorrection):
         return tuple.__new__(Proposal, self._propose(memory[0], memory[1])), memory
 
     def learned(
-        self, memory: Memory, proposal: Proposal, target: float, weight: float, loss: float, rest: float
+        self, memory: Memory, proposal: Proposal, target: float, weight: float, loss: float, residual: float
     ) -> Memory:
         """Return the memory after an outcome."""
         values = memory[0][:]
-        self._observe(values, memory[1], proposal, target, weight, loss, rest)
+        self._observe(values, memory[1], proposal, target, weight, loss, residual)
         return values, memory[1]
 
     def part_state(self, part: Part, memory: Memory) -> Any:
@@ -132,7 +132,7 @@ class Members(BookCorrection):
         return np.array([places[name] for name in groups], dtype=np.int64)
 
     def arrays(self) -> tuple[Any, Any]:
-        """Return the memory as arrays, for the compiled loop: `_scale`, the numbers for all, the groups'."""
+        """Return the memory as arrays, for the compiled loop: `_scale`, everyone's numbers, the groups'."""
         values, _ = self.gather(list(self._parts.values()))
         return np.array(values), np.array([2, 1, 1], dtype=np.int64)
 

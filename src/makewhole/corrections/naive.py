@@ -14,7 +14,7 @@ class NaiveBestResponse(Stepped):
 
     Here x is the target of a past forecast, the λ that would have balanced it, and w its weight, the gross
     stake divided by the cap. This works if the future is like the past. An agent that changes sides in phases
-    whose length doubles (`makewhole.agents.PhaseDoubling`) wins about 0.15 of the cap per forecast for ever.
+    whose length doubles (`makewhole.agents.PhaseDoubling`) keeps winning about 0.15 of the cap per forecast.
 
     Examples
     --------

@@ -9,13 +9,13 @@ import numpy as np
 
 Name = str | int
 
-# Databases and other languages have whole numbers of 64 bits.
+# Databases and other languages have 64-bit integers.
 _LARGEST = 2**63 - 1
 
 
 def read_name(argument: str, given: Any) -> Name:
-    """Return one name, text or a whole number of at most 63 bits; an error for anything else."""
-    if type(given) is str or (type(given) is int and -_LARGEST <= given <= _LARGEST):  # in nearly all calls
+    """Return one name, text or a whole number of at most 63 bits; raise an error for anything else."""
+    if type(given) is str or (type(given) is int and -_LARGEST <= given <= _LARGEST):  # nearly all calls
         return given
     if isinstance(given, bool) or not isinstance(given, (str, int, np.integer)):
         raise TypeError(f"{argument} must be text or a whole number; got {given!r}")
@@ -25,14 +25,14 @@ def read_name(argument: str, given: Any) -> Name:
 
 
 def read_each(argument: str, given: list[Any]) -> list[Name]:
-    """Return every value as `read_name` does; nearly always they are names as they are."""
+    """Return every value as `read_name` does, faster if all are already valid names."""
     kinds = set(map(type, given))
     whole = kinds == {int} and min(given) >= -_LARGEST and max(given) <= _LARGEST
-    return given if whole or kinds == {str} else [read_name(argument, one) for one in given]
+    return given if whole or kinds == {str} else [read_name(argument, value) for value in given]
 
 
 def read_names(argument: str, given: Any) -> tuple[Name, ...]:
-    """Return one name or several as a tuple without repeats; for None, an empty one.
+    """Return one name or several as a tuple without repeats; for None, an empty tuple.
 
     Raises a TypeError unless each is text or a whole number.
     """

@@ -11,7 +11,7 @@ from makewhole.corrections.base import Stepped
 class NoCorrection(Stepped):
     """Always λ = 0: the forecaster publishes c = ĉ.
 
-    This is the baseline. Nothing protects the forecaster: an agent who knows more wins on every forecast.
+    This is the baseline. Nothing protects the forecaster: a better informed agent wins on every forecast.
 
     Examples
     --------

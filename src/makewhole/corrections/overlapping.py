@@ -20,7 +20,7 @@ Sum = tuple[float, float, float]
 
 
 class OverlappingReserve(Members):
-    """A `Reserve` for groups that overlap: what is lost in each group, and in total, is at most M/(2η).
+    """A `Reserve` for groups that overlap: each group loses at most M/(2η), and so does the total.
 
     A forecast may belong to any number of groups: `f.forecast(mu=0.3, groups=["AA", "JFK"])`. There is one
     weight for each group and one for all forecasts. λ is the sum of the weights of a forecast's groups and
@@ -57,7 +57,7 @@ class OverlappingReserve(Members):
     def __init__(self, rate: float = 0.01, over: Stepped | None = None) -> None:
         self.rate = read_rate(rate)
         self.over = read_over(over)
-        self._scale = self.rate  # η/M; by itself it reckons with a cap of 1
+        self._scale = self.rate  # η/M; outside a book, M is 1
         self._parts = {None: self._nothing}
 
     @property
@@ -74,16 +74,16 @@ class OverlappingReserve(Members):
 
     def theorem(self, terms: Terms) -> str:
         """Return the name of the theorem that proves the bound."""
-        return "Theorem B, for every group and for all"
+        return "Theorem B, for every group and in total"
 
     def in_mode(self, terms: Terms) -> Self:
-        """Return a copy; a ValueError outside sound mode."""
+        """Return a copy; raise a ValueError outside sound mode."""
         if not terms.sound or terms.one_sided or terms.c_range[0] < 0:
             raise ValueError("OverlappingReserve needs mode='sound', one_sided=False and c_hat >= 0")
         if self.rate > 0.5:
             raise ValueError(f"rate must be at most 0.5 in sound mode; got {self.rate!r}")
         twin, old, new = copy.deepcopy(self), self._scale, self.rate / terms.max_stake
-        if new != old:  # losses in other units: every sum starts from the weight it has led to
+        if new != old:  # the unit of losses changes: every sum restarts from the weight it has reached
             sums = {name: (start + old * total, 0.0, 0.0) for name, (start, total, _) in self._parts.items()}
             vars(twin).update(_parts=sums, _scale=new)
         return twin
@@ -95,7 +95,7 @@ class OverlappingReserve(Members):
         return twin
 
     def read_part(self, part: Part, state: Any) -> Memory:
-        """Return a sum; a ValueError if its weight is below 0. In a file before version 4, a weight alone."""
+        """Return a sum; raise a ValueError if its weight is below 0. Files before version 4 hold a weight."""
         return _read_sum(state, self._scale)
 
     def __eq__(self, other: object) -> bool:
@@ -126,18 +126,18 @@ class OverlappingReserve(Members):
         sums = state["weights"] if "weights" in state else state["sums"]  # weights: before version 4
         if len(sums) != len(names) + 1:
             raise ValueError(f"sums must be one for all and one for each of {len(names)} names; got {sums!r}")
-        read = [_read_sum(one, made._scale) for one in sums]
+        read = [_read_sum(plain, made._scale) for plain in sums]
         made._parts = dict(zip((None, *names), read, strict=True))
         return made
 
 
 def _read_sum(state: Any, scale: float) -> Sum:
-    """Return a sum from plain data, three numbers; a ValueError if its weight is below 0."""
+    """Return a sum from plain data, three numbers; raise a ValueError if its weight is below 0."""
     if not isinstance(state, list):
         return arguments.within("weight", state, 0.0, np.inf), 0.0, 0.0
     if len(state) != 3:
         raise ValueError(f"sum must be three numbers; got {state!r}")
-    start, total, low = (arguments.scalar("sum", number) for number in state)
+    start, total, residual = (arguments.scalar("sum", number) for number in state)
     arguments.within("weight", start + scale * total, 0.0, 1e12)
-    arguments.within("low", scale * low, -1.0, 1.0)
-    return start, total, low
+    arguments.within("low", scale * residual, -1.0, 1.0)
+    return start, total, residual

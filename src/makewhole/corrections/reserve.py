@@ -13,9 +13,9 @@ from makewhole.corrections import _kernels
 from makewhole.corrections.base import BookCorrection, Memory, Part, Stepped
 from makewhole.corrections.certificate import Terms
 
-# The largest |λ|: beyond it, rounding would lose the steps.
+# The largest |λ|: beyond it, rounding would swallow the steps.
 _FAR = 10_000.0
-# The largest that late outcomes can have driven it to.
+# The largest |λ| that late outcomes can have led to.
 _FARTHEST = 1e12
 
 
@@ -24,14 +24,14 @@ class Reserve(Stepped):
 
     After a forecast that lost ℓ, λ moves by η·ℓ/M, where η is the rate and M the cap. So the total loss is
     M·(λ − λ₁)/η, where λ₁ is the first λ. If each outcome comes before the next forecast, λ cannot leave the
-    range of its targets; hence the *total* loss, not only its mean, is bounded by a constant, for ever and
-    against everyone (Theorem A). With `mode="sound"` the bound is M/(2η): a forecaster that sets aside this
-    amount cannot run out of money (Theorem B). While several forecasts are open, the bound is larger by what
-    they could lose; the certificate says how much. A small rate needs more money; with a large rate c varies
-    more (the bound is proportional to 1/η, the noise in c to √η).
+    range of its targets; hence the *total* loss, not only its mean, is always bounded by a constant, against
+    everyone (Theorem A). With `mode="sound"` the bound is M/(2η): a forecaster that sets aside this amount
+    cannot run out of money (Theorem B). While several forecasts are open, the bound is larger by what they
+    could lose; the certificate says how much. A small rate needs more money; with a large rate c varies more
+    (the bound is proportional to 1/η, the noise in c to √η).
 
-    Limits: it does not improve the forecasts, it wins back what was lost. And if some agents know more than
-    the forecaster, c grows, and all agents pay it.
+    Limits: it does not improve the forecasts, it only wins losses back. If some agents know more than the
+    forecaster, c grows, and all agents pay it.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ class Reserve(Stepped):
         λ₁, the first λ.
     over
         Another of makewhole's corrections, for sound mode. It changes ĉ to clip(ĉ + λ', 0, ½), where λ' is
-        its own, and learns from its own targets. The reserve adds to the result, and has the same bound.
+        its own λ, and learns from its own targets. The reserve adds to the result, and has the same bound.
     overlapping
         Deprecated: use `OverlappingReserve(rate, over)`.
     capital
-        What may be lost, if it is made for that (`for_capital`): a forecaster then guards this capital, as
-        with its own `capital=`.
+        The most it may lose, if it is made for a capital (`for_capital`): a forecaster then guards this
+        capital as it does its own `capital=`.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class Reserve(Stepped):
 
     @staticmethod
     def _starting(lam: float, scale: float, floor: float) -> list[float]:
-        """Return what the kernels keep: η/M, the floor, and a sum of losses that begins at this λ."""
+        """Return the kernels' values: η/M, the floor, and a sum of losses that begins at this λ."""
         return [scale, floor, lam, 0.0, 0.0]
 
     @property
@@ -174,7 +174,7 @@ class Reserve(Stepped):
         return open_at_once * terms.max_stake * reach / (1 - share)
 
     def _width_range(self, terms: Terms) -> tuple[float, float]:
-        """Return the range of what λ is added to: that of ĉ, or over another correction [0, ½]."""
+        """Return the range of what λ is added to: that of ĉ, or [0, ½] over another correction."""
         return terms.c_range if self.over is None else (0.0, 0.5)
 
     def theorem(self, terms: Terms) -> str:
@@ -199,16 +199,16 @@ class Reserve(Stepped):
         if sound and self.rate > 0.5:
             raise ValueError(f"rate must be at most 0.5 in sound mode; got {self.rate!r}")
         floor, scale = -self._width_range(terms)[1] if sound else -math.inf, self.rate / terms.max_stake
-        if self._values[:2] == [scale, floor] and self._lam >= floor:  # it goes on from where it was
+        if self._values[:2] == [scale, floor] and self._lam >= floor:  # it continues where it was
             return self.with_memories(self.memories())
         return self.with_memories({None: (self._starting(max(self._lam, floor), scale, floor), self._marks)})
 
     def gentler(self, terms: Terms) -> bool:
-        """Whether its price is above that of the solvency guard, however little is left of its capital."""
+        """Whether its price is above the solvency guard's, no matter how little of its capital is left."""
         return self.rate < 0.5 * (1.0 - 1e-9)
 
     def begun(self) -> Self:
-        """Return a copy for new books, which start with the λ that it has learned elsewhere."""
+        """Return a copy for new books, which starts with the λ that it has learned elsewhere."""
         return self._starting_at(self._lam)
 
     def _starting_at(self, start: float) -> Self:
@@ -229,7 +229,7 @@ class Reserve(Stepped):
         return twin
 
     def read_part(self, part: Part, state: Any) -> Memory:
-        """Return the memory for which `part_state` returned `state`, with the lowest λ of these terms."""
+        """Return the memory that `part_state` turned into `state`, with the lowest λ of these terms."""
         (_, _, start, total, low), marks = super().read_part(part, state)
         scale, floor = self._values[:2]
         for name, lam in (("origin", start), ("λ", start + scale * total), ("low", 1e12 * scale * low)):
@@ -256,14 +256,14 @@ class Reserve(Stepped):
         return f"Reserve(rate={self.rate!r}{start}{over}{capital})"
 
     def state(self) -> dict[str, Any]:
-        """Return settings, what λ is made up of, and the state of the correction it is over, as plain data.
+        """Return settings, the parts of λ, and the state of the correction it is over, as plain data.
 
         λ is `origin` + `scale`·`losses`; `low` is what rounding has cut off from the losses.
         """
-        scale, floor, origin, losses, low = self._values
+        scale, floor, origin, losses, residual = self._values
         known = {"rate": self.rate, "start": self.start, "over": over_state(self.over)}
         known["capital"] = self.capital
-        sums = {"scale": scale, "origin": origin, "losses": losses, "low": low}
+        sums = {"scale": scale, "origin": origin, "losses": losses, "low": residual}
         return known | sums | {"floor": None if math.isinf(floor) else floor}
 
     @classmethod
@@ -276,14 +276,14 @@ class Reserve(Stepped):
         over, capital = read_over_state(state["over"]), state.get("capital")  # files before version 5 lack it
         made = cls(state["rate"], state["start"], over, capital=capital)
         floor = -math.inf if state["floor"] is None else float(arguments.numbers("floor", state["floor"]))
-        scale, origin, losses, low = _read_sums(state, made.rate)
-        made._values = [scale, floor, origin, losses, low]
+        scale, origin, losses, residual = _read_sums(state, made.rate)
+        made._values = [scale, floor, origin, losses, residual]
         arguments.scalar("λ", made._lam)
         return made
 
 
 def _read_sums(state: dict[str, Any], rate: float) -> list[float]:
-    """Return η/M and what λ is made up of, from plain data; in a file before version 4, λ alone."""
+    """Return η/M and the parts of λ, from plain data; files before version 4 hold only λ."""
     if "lam" in state:
         return [rate, float(arguments.numbers("lam", state["lam"])), 0.0, 0.0]
     names = ("scale", "origin", "losses", "low")
@@ -293,7 +293,7 @@ def _read_sums(state: dict[str, Any], rate: float) -> list[float]:
 
 
 def read_rate(rate: float) -> float:
-    """Return a rate above 0 and at most 1; a ValueError for others."""
+    """Return a rate above 0 and at most 1; raise a ValueError otherwise."""
     value = arguments.positive("rate", rate)
     if value > 1:
         raise ValueError(f"rate must be at most 1; got {rate!r}")
@@ -301,7 +301,7 @@ def read_rate(rate: float) -> float:
 
 
 def read_over(over: Any) -> Stepped | None:
-    """Return a copy of the correction that a reserve is to be over; a TypeError if it cannot be."""
+    """Return a copy of the correction that a reserve is over; raise a TypeError if it cannot be used."""
     ours = isinstance(over, Stepped) and not isinstance(over, Reserve) and over.kernels is not None
     if over is not None and not ours:
         raise TypeError(f"over must be another of makewhole's corrections, not a Reserve; got {over!r}")

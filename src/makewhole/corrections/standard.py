@@ -10,7 +10,7 @@ from makewhole.corrections import _kernels
 from makewhole.corrections.base import Memory, Part, Stepped
 from makewhole.corrections.certificate import Terms
 
-# Without a forecaster, λ stays within this: no target of a `c_range` that one may have is beyond it.
+# Outside a forecaster, |λ| is at most this: no target can exceed it, for any `c_range`.
 _FAR = 101.0
 
 
@@ -25,7 +25,7 @@ class StandardRegret(Stepped):
     Parameters
     ----------
     rate
-        The size of the first step, above 0. Whatever it is, λ stays within the range of the targets (in a
+        The size of the first step, above 0. For any rate, λ stays within the range of the targets (in a
         forecaster, [−1 − c₊, 1 − c₋], where [c₋, c₊] is its `c_range`).
 
     Examples
@@ -67,7 +67,7 @@ class StandardRegret(Stepped):
         return self.with_memories({None: ([min(max(lam, least), most), steps, rate, least, most], [])})
 
     def read_part(self, part: Part, state: Any) -> Memory:
-        """Return the memory for which `part_state` returned `state`, with the range of these terms."""
+        """Return the memory that `part_state` turned into `state`, with the range of these terms."""
         (lam, *others), marks = super().read_part(part, state)
         least, most = self._values[3:]
         return [min(max(lam, least), most), *others[:2], least, most], marks
@@ -75,7 +75,7 @@ class StandardRegret(Stepped):
     def mean_bound(self, rounds: int, terms: Terms) -> float | None:
         """Return R·M/(rate·√T): the bound for steps that get smaller (docs/theory.md).
 
-        A rate above 1 adds R·M·rate²/T, for the first rate² forecasts, whose steps lead out of λ's range.
+        A rate above 1 adds R·M·rate²/T for the first rate² forecasts, whose steps may leave λ's range.
         """
         reach = 2.0 + terms.c_range[1] - terms.c_range[0]
         early = self.rate * self.rate / rounds if self.rate > 1 else 0.0

@@ -21,8 +21,8 @@ class SwapRegret(CellCorrection):
     cells form a cycle. Draw one of them at random, propose its best response, and credit the outcome to it.
 
     With (T / log T)^½ cells the mean loss tends to 0 like (log T / T)^¼, in expectation, against agents who
-    cannot see which cell was drawn. But the published c shows it: agents who keep track can win about 0.17
-    of the cap per forecast, or more, for ever. `DeterministicSwap` holds against them, too.
+    cannot see which cell was drawn. But the published c shows it: agents who keep track can go on winning
+    about 0.17 of the cap per forecast, or more. `DeterministicSwap` also holds against them.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class SwapRegret(CellCorrection):
         The range of λ. If ĉ lies in [c₋, c₊], it should be [−1 − c₊, 1 − c₋]; with a narrower range the
         guarantee does not hold.
     seed
-        The same seed gives the same draws, bit for bit. None takes a new one.
+        The same seed gives the same draws, bit for bit. None draws a new seed.
 
     Examples
     --------
@@ -56,8 +56,8 @@ class SwapRegret(CellCorrection):
     why_no_bound = (
         "the paper's swap bounds the mean loss only, in expectation, against agents who cannot see its draw"
     )
-    # The second has the number of cells at which the bound in the paper's proof would be least, the third the
-    # number that can be proved. The last is what the authors used: too narrow a range for the guarantee.
+    # The second has the number of cells that minimises the bound in the paper's proof, the third the number
+    # that can be proved. The last is what the authors used: its range is too narrow for the guarantee.
     variants: ClassVar = {
         "swap": {},
         "swap 1/3": {"power": 1 / 3},
@@ -89,9 +89,9 @@ class SwapRegret(CellCorrection):
     ) -> Self:
         """Make one for T rounds: K = max(2, ⌈(T / log T)^power⌉) cells.
 
-        They cover all targets that can occur if ĉ lies in `c_range`. The paper prints a power of ¼. The
-        bound in its proof would be least with ⅓, but for a step that does not follow; what can be proved
-        asks for ½, and gives the rate (log T / T)^¼ (docs/theory.md).
+        They cover all targets that can occur if ĉ lies in `c_range`. The paper prints a power of ¼. Its proof
+        would give the smallest bound with ⅓, but one step does not follow. What can be proved needs ½, and
+        gives the rate (log T / T)^¼ (docs/theory.md).
         """
         rounds = arguments.whole("rounds", rounds, least=1)
         low, high = arguments.interval("c_range", c_range)

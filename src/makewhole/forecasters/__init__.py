@@ -1,4 +1,4 @@
-"""Base learners, which say μ̂ and ĉ: the paper's two-layer networks, and adapters for other models."""
+"""Base learners, which predict μ̂ and ĉ: the paper's two-layer networks, and adapters for other models."""
 
 from makewhole.forecasters.adapters import (
     CallableForecaster,

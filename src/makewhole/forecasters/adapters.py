@@ -10,20 +10,20 @@ import numpy as np
 from makewhole import arguments, frames
 
 
-def _answer(said: Mapping[Any, float], labels: Sequence[Any], classes: int | None) -> tuple[Any, Any]:
+def _answer(chances: Mapping[Any, float], labels: Sequence[Any], classes: int | None) -> tuple[Any, Any]:
     """Return μ̂ and ĉ = 0, given a model's probabilities by label.
 
     μ̂ is the probability of outcome 1, or with `classes` of each class. If the model gives no probabilities
     yet, all labels get the same one. Raises a ValueError for a label that is not in `labels`.
     """
-    for label in said:
+    for label in chances:
         if label not in labels:
-            raise ValueError(f"labels must name the model's classes, {list(said)!r}; got {list(labels)!r}")
+            raise ValueError(f"labels must name the model's classes, {list(chances)!r}; got {list(labels)!r}")
     if not classes:
-        no, yes = float(said.get(labels[0], 0.0)), float(said.get(labels[1], 0.0))
+        no, yes = float(chances.get(labels[0], 0.0)), float(chances.get(labels[1], 0.0))
         total = no + yes
         return (yes / total if total > 0 else 0.5), 0.0
-    vector = np.array([said.get(label, 0.0) for label in labels], dtype=np.float64)
+    vector = np.array([chances.get(label, 0.0) for label in labels], dtype=np.float64)
     total = vector.sum()
     vector = vector / total if total > 0 else np.full(len(labels), 1 / len(labels))
     return vector, np.zeros(len(vector))
@@ -75,8 +75,8 @@ class RiverForecaster:
 class SklearnForecaster:
     """A scikit-learn classifier as a base learner, with ĉ = 0.
 
-    If the model has `partial_fit`, it goes on learning, one row at a time. If not, it must be fitted before,
-    and does not change. A model that has learned nothing gives every class the same probability.
+    If the model has `partial_fit`, it goes on learning, one row at a time. Otherwise it must already be
+    fitted, and does not change. A model that has learned nothing gives every class the same probability.
 
     Parameters
     ----------
@@ -118,11 +118,11 @@ class SklearnForecaster:
 
     def predict(self, x: Any) -> tuple[Any, Any]:
         """Return μ̂ and ĉ = 0 for one row: an array, a dict, a Series, or a frame with one row."""
-        said: dict[Any, float] = {}
+        chances: dict[Any, float] = {}
         if hasattr(self.model, "classes_"):
-            chances = self.model.predict_proba(one_row(self.model, x))[0].tolist()
-            said = dict(zip(self.model.classes_.tolist(), chances, strict=True))
-        return _answer(said, self.labels.tolist(), self.classes)
+            row = self.model.predict_proba(one_row(self.model, x))[0].tolist()
+            chances = dict(zip(self.model.classes_.tolist(), row, strict=True))
+        return _answer(chances, self.labels.tolist(), self.classes)
 
     def predict_many(self, xs: Any) -> tuple[Any, Any]:
         """Return μ̂ and ĉ = 0 for each of many rows, with one call of the model."""
@@ -141,7 +141,7 @@ class SklearnForecaster:
         return [mu for mu, _ in answers], [c for _, c in answers]
 
     def learn(self, x: Any, outcome: int, **_: Any) -> None:
-        """Call the model's `partial_fit`, if it has it."""
+        """Call the model's `partial_fit`, if it has one."""
         if self._learns:
             self.model.partial_fit(
                 one_row(self.model, x), self.labels[[outcome]], classes=np.sort(self.labels)
@@ -173,18 +173,18 @@ def as_table(model: Any, rows: list[dict[Any, Any]]) -> Any:
 class RegressorForecaster:
     """A river or scikit-learn regressor as a base learner for graded outcomes.
 
-    The model forecasts a quantity, such as a delay in minutes, between two ends. The base learner says μ̂,
-    which is where this forecast lies between the ends, from 0 (`low`) to 1 (`high`); a forecast beyond an end
-    counts as that end. Its own half-width ĉ is 0. Outcomes are such shares, too: `share` computes them. The
-    model learns the quantity that the outcome stands for. A scikit-learn model without `partial_fit` must be
-    fitted before, and does not change.
+    The model forecasts a quantity, such as a delay in minutes, between two ends. The base learner's μ̂ is
+    where this forecast lies between the ends, from 0 (`low`) to 1 (`high`); a forecast beyond an end counts
+    as that end. Its half-width ĉ is 0. Outcomes are also such shares: `share` computes them. The model learns
+    the quantity that the outcome stands for. A scikit-learn model without `partial_fit` must already be
+    fitted, and does not change.
 
     Parameters
     ----------
     model
         A river regressor (`predict_one`, `learn_one`) or a scikit-learn regressor (`predict`).
     low, high
-        The two ends. What goes beyond them is not insured.
+        The two ends. Anything beyond them is not insured.
 
     Examples
     --------
@@ -213,7 +213,7 @@ class RegressorForecaster:
             raise ValueError(f"model must be fitted first, or have partial_fit; got {model!r}")
 
     def share(self, quantity: float) -> float:
-        """Where a quantity lies between the two ends, from 0 to 1: the outcome that it is."""
+        """Return the outcome that a quantity stands for: where it lies between the two ends, from 0 to 1."""
         place = (arguments.scalar("quantity", quantity) - self.low) / (self.high - self.low)
         return min(max(place, 0.0), 1.0)
 
@@ -223,8 +223,8 @@ class RegressorForecaster:
             return self.share(self.model.predict_one(x)), 0.0
         if not self._fitted:
             return 0.5, 0.0
-        said = np.ravel(self.model.predict(one_row(self.model, x)))
-        return self.share(float(said[0])), 0.0
+        quantity = np.ravel(self.model.predict(one_row(self.model, x)))
+        return self.share(float(quantity[0])), 0.0
 
     def learn(self, x: Any, outcome: float, **_: Any) -> None:
         """Teach the model the quantity that the outcome stands for."""
@@ -259,13 +259,13 @@ class CallableForecaster:
         self.classes = classes
 
     def predict(self, x: Any) -> tuple[Any, Any]:
-        """Return μ̂ and ĉ; a ValueError if the function returns the wrong number of probabilities."""
-        said = self.function(x)
-        mu, c = said if isinstance(said, tuple) else (said, 0.0)
+        """Return μ̂ and ĉ; raise a ValueError if the function returns the wrong number of probabilities."""
+        answer = self.function(x)
+        mu, c = answer if isinstance(answer, tuple) else (answer, 0.0)
         size = self.classes or 1
         vector, width = _plain_numbers("mu", mu), _plain_numbers("c", c)
         if vector.size != size or width.size not in (1, size):
-            raise ValueError(f"the function must return {size} probabilities; got {said!r}")
+            raise ValueError(f"the function must return {size} probabilities; got {answer!r}")
         if not self.classes:
             return vector.item(), width.item()
         return vector.reshape(size), np.broadcast_to(width.ravel(), size)

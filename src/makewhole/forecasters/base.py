@@ -17,7 +17,7 @@ from makewhole.forecasters.adapters import (
 
 @runtime_checkable
 class BaseForecaster(Protocol):
-    """A model inside an `InsuredForecaster`: it says μ̂, a probability, and ĉ, a half-width.
+    """A model inside an `InsuredForecaster`: it predicts μ̂, a probability, and ĉ, a half-width.
 
     To write your own, implement these two methods, and test it with `makewhole.checks.check_forecaster`.
     """
@@ -37,7 +37,7 @@ def adapt(model: Any, classes: int | None = None, *, graded: bool = False) -> Ba
     """Return a base learner for a model.
 
     A base learner is returned as it is. A river or scikit-learn classifier, or any other callable, is
-    wrapped; with `graded` outcomes a regressor is, whose quantities then lie in [0, 1]. Raises a TypeError
+    wrapped. With `graded` outcomes so is a regressor, whose quantities must lie in [0, 1]. Raises a TypeError
     for anything else.
 
     Examples
@@ -74,14 +74,14 @@ def adapt(model: Any, classes: int | None = None, *, graded: bool = False) -> Ba
 
 
 class Said(NamedTuple):
-    """What a base learner said: μ̂ and ĉ, one of each for a binary event, else one per class."""
+    """A base learner's μ̂ and ĉ: one of each for a binary event, else one per class."""
 
     mus: tuple[float, ...]
     widths: tuple[float, ...]
 
 
 _new = tuple.__new__
-# So close to 1 a sum of probabilities is close enough, in whatever order it is added up.
+# A sum of probabilities this close to 1 is close enough, in whatever order it is added up.
 _SURELY = 0.5 * arguments.SUM_TOLERANCE
 
 
@@ -93,10 +93,10 @@ def ask(
     mu: Any,
     c_hat: Any,
 ) -> Said:
-    """Return valid μ̂ and ĉ: what the base says for x, or without a base what the caller gave.
+    """Return valid μ̂ and ĉ: the base's prediction for x, or without a base the caller's numbers.
 
-    ĉ is clipped to `c_range`. Raises a TypeError if the caller gives `mu` and there is a base, or gives none
-    and there is no base.
+    ĉ is clipped to `c_range`. Raises a TypeError if the caller gives `mu` and there is a base, or does not
+    give it and there is no base.
     """
     low, high = c_range
     width: Any
@@ -119,7 +119,7 @@ def ask(
 
 
 def read_width(c_hat: Any, c_range: tuple[float, float]) -> Any:
-    """Return a ĉ that the caller gives, or an array of them; a ValueError outside `c_range`."""
+    """Return a ĉ that the caller gives, or an array of them; raise a ValueError outside `c_range`."""
     low, high = c_range
     width = arguments.numbers("c_hat", c_hat)
     arguments.reject("c_hat", width, (width < low) | (width > high), f"must lie in c_range [{low}, {high}]")
@@ -127,7 +127,7 @@ def read_width(c_hat: Any, c_range: tuple[float, float]) -> Any:
 
 
 def valid(mu: Any, width: Any, classes: int | None) -> Said:
-    """Return one forecast's μ̂ and ĉ, checked; a ValueError if they are not probabilities."""
+    """Return one forecast's μ̂ and ĉ, checked; raise a ValueError if they are not probabilities."""
     if classes is None:
         if type(mu) is float and type(width) is float and 0.0 <= mu <= 1.0:
             return tuple.__new__(Said, ((mu,), (width,)))
@@ -135,11 +135,11 @@ def valid(mu: Any, width: Any, classes: int | None) -> Said:
         if value.ndim or np.ndim(width):
             raise ValueError(f"mu and c_hat must be single numbers; got {mu!r}, {width!r}")
         return Said((float(value),), (float(width),))
-    plain = arguments.plain_row(mu, classes)  # the commonest case, in a tenth of the time
+    plain = arguments.plain_row(mu, classes)  # a fast path for the most common case: a tenth of the time
     if plain is not None and type(width) is float:
         total = 0.0
         for p in plain:
-            total += p if 0.0 <= p <= 1.0 else 2.0  # with which no sum is near 1
+            total += p if 0.0 <= p <= 1.0 else 2.0  # takes the sum far from 1
         if abs(total - 1.0) <= _SURELY:
             return _new(Said, (tuple(plain), (width,) * classes))
     vector = arguments.distribution("mu", mu, simplex=True)
@@ -179,13 +179,13 @@ def ask_many(
 
     The base is asked once for all rows if it has `predict_many`, else row by row.
     """
-    answer = getattr(base, "predict_many", None)  # a user's own base need not have it
+    answer = getattr(base, "predict_many", None)  # optional for a user's own base
     if answer is not None:
         mu, width = answer(rows.given)
     else:
         answers = [base.predict(rows[k]) for k in range(len(rows))]
-        mu = [one[0] for one in answers]
-        width = [one[1] for one in answers]
+        mu = [pair[0] for pair in answers]
+        width = [pair[1] for pair in answers]
     shape = (len(rows),) if classes is None else (len(rows), classes)
     chances = _probabilities(mu, classes) if len(rows) else np.zeros(shape)
     if chances.shape != shape:

@@ -23,8 +23,8 @@ class TwoLayerLearner:
 
     The networks μ_θ and c_φ have leaky ReLUs. After every outcome y, μ_θ takes a gradient step on
     (μ_θ(x) − y)². If b was staked, c_φ takes one on (b(y − μ̂) − |b|·c_φ(x))², with b divided by the cap. The
-    default rates are for features of about the size of 1: standardise numbers first, or lower the rates. It
-    is for binary events only.
+    default rates are for features of about size 1: standardise numbers first, or lower the rates. It is for
+    binary events only.
 
     A row x is a sequence of `inputs` numbers, or a `SparseRow` if most of them are zero (one-hot).
 

@@ -28,14 +28,14 @@ class CertifyingRows:
     weight: Floats | None
     cluster: Any
 
-    def audit(self, said: Floats, labels: Labels | None = None, **options: Any) -> AuditReport:
-        """Audit what was said of these rows; by other labels than their own if some are given."""
+    def audit(self, published: Floats, labels: Labels | None = None, **options: Any) -> AuditReport:
+        """Audit the published forecasts of these rows, by their own labels or by those given."""
         labels = self.labels if labels is None else labels
         most = max([1000, *(len(np.unique(values)) for values in labels.values())])
         options |= {"max_groups": most}
-        said = said[:, 0] if said.shape[1] == 1 else said
+        published = published[:, 0] if published.shape[1] == 1 else published
         given = {"weight": self.weight, "cluster": self.cluster}
-        return audit_arrays(self.outcome, said, labels, **given, **options)
+        return audit_arrays(self.outcome, published, labels, **given, **options)
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class LevelsCertificate:
     """The c of every cell: of every label of every grouping, at every level of the forecast.
 
     `report` is the audit with one cell per level and label. `c` has, by grouping and label, the c of each
-    level. `most` is the c of each level that says nothing, max(μ, 1 − μ).
+    level. `most` is the c of each level that promises nothing, max(μ, 1 − μ).
     """
 
     report: AuditReport
@@ -81,14 +81,14 @@ class LevelsCertificate:
 def certify(
     evidence: CertifyingRows, levels: Any, values: Floats, known: Mapping[str, Any], confidence: float
 ) -> LevelsCertificate:
-    """Bound, for all cells at once, how far the truth may be from what is said.
+    """Bound, for all cells together, how far the truth may be from the published forecast.
 
-    `levels` are the rows' levels and `values` what is said at each. `known` are the labels of each grouping
+    `levels` are the rows' levels and `values` the forecast at each. `known` are the labels of each grouping
     that `fit` has seen. A cell without rows has the c that cannot be wrong, max(μ, 1 − μ).
 
-    An audit's bounds are wrong on either side of a cell with half the risk. Here μ was fixed before these
-    outcomes, so that the truth lies on one side of it, and c can be too small only if the bound on that side
-    is wrong. So the audit may take twice the risk.
+    Each side of a cell's bounds is wrong with half the audit's risk. Here μ was fixed before these outcomes,
+    so the truth lies on one side of it, and c can be too small only if the bound on that side is wrong. So
+    the audit may take twice the risk.
     """
     two_sided = 1 - 2 * (1 - confidence) if confidence > 0.5 else confidence
     groupings = evidence.labels or _everyone(len(levels))
@@ -98,11 +98,11 @@ def certify(
     most = np.maximum(values, 1 - values).max(axis=1)
     c: dict[str, dict[str, Floats]] = {}
     for grouping, name in zip(cells, groupings, strict=True):
-        found = report.groups[grouping]
+        findings = report.groups[grouping]
         c[name] = {}
         for label in known.get(name, [EVERYONE]):
-            here = [found.get(f"{level}: {label}") for level in range(len(values))]
-            bound = [math.inf if one is None else one.certified_c for one in here]
+            here = [findings.get(f"{level}: {label}") for level in range(len(values))]
+            bound = [math.inf if finding is None else finding.certified_c for finding in here]
             c[name][str(label)] = np.minimum(bound, most)
     return LevelsCertificate(report, c, most)
 
@@ -110,7 +110,7 @@ def certify(
 def warn_of_little(
     evidence: CertifyingRows, levels: Any, certificate: LevelsCertificate, confidence: float
 ) -> None:
-    """Warn if the c of more than a few rows, a share 1 − confidence, says nothing.
+    """Warn if more than a share 1 − confidence of the rows have a c that promises nothing.
 
     By Hoeffding's inequality n rows bound a frequency to within ½ if n >= 2·ln(cells / risk).
     """
@@ -125,8 +125,8 @@ def warn_of_little(
     needed = math.ceil(len(levels) * max(per_cell / fewest, 2.0))
     warnings.warn(
         f"there are too few certification rows, {len(levels):,}: {empty.mean():.0%} of them are in cells "
-        f"with c = max(μ, 1 − μ), which says nothing; about {needed:,} would do (give more rows, a larger "
-        "holdout, or fewer groups)",
+        f"with c = max(μ, 1 − μ), which promises nothing; about {needed:,} would be enough (give more rows, "
+        "a larger holdout, or fewer groups)",
         stacklevel=6,
     )
 

@@ -13,16 +13,16 @@ from makewhole.mending.splitting import Fold
 
 UNCHANGED = "unchanged"
 
-# A map is kept if its gain is more than this many standard errors. Where forecasts need no mending, a map
-# loses on average, so that a lucky gain is rarer than the usual one in six. To ask less where an audit
-# refutes the forecasts was tried, and did harm: the audit of few rows may be wrong, too.
+# A map is kept if its gain is more than this many standard errors. If forecasts need no mending, a map loses
+# on average, so a lucky gain is rarer than the usual one in six. Asking for less where an audit refutes the
+# forecasts was tried, and did harm: an audit of few rows can also be wrong.
 _ERRORS = 1.0
 
-# A gain or a loss of so many standard errors on the first two folds is clear: the others are not asked. By
-# chance alone it happens once in a million times.
+# A gain or a loss of this many standard errors on the first two folds is clear: the other folds are skipped.
+# By chance alone it happens once in a million times.
 _CLEAR = 5.0
 
-# Rounding may always cost so much log loss per row: few data sets would show it.
+# Rounding may always cost this much log loss per row: few data sets would show it.
 _TRIFLE = 3e-5
 
 
@@ -39,7 +39,7 @@ class Mender:
     def __call__(self, raw: Floats, labels: Any, features: Floats | None) -> Floats:
         """Return better forecasts; those of several classes are scaled to add up to 1."""
         if self.maps:
-            mapped = [one(Known(p, labels, features)) for one, p in zip(self.maps, raw.T, strict=True)]
+            mapped = [map_(Known(p, labels, features)) for map_, p in zip(self.maps, raw.T, strict=True)]
             raw = np.column_stack(mapped)
         mended: Floats = np.clip(raw, self.least, 1 - self.least)
         if mended.shape[1] == 1:
@@ -50,7 +50,7 @@ class Mender:
 
 
 class MapLesson(NamedTuple):
-    """What a map is learned from: forecasts that were held out, their outcomes and what else is known.
+    """The rows a map is learned from: held-out forecasts, their outcomes and what else is known.
 
     `weight` has the mean 1. Rows of a `cluster` may depend on each other; None if no rows do.
     """
@@ -87,18 +87,19 @@ def learn(lesson: MapLesson, method: str, settings: MapSettings, least: float) -
 
 
 class Choice(NamedTuple):
-    """What was kept, the method or `UNCHANGED`, and the map's gain of log loss with its standard error."""
+    """The choice, a method or `UNCHANGED`, and the map's gain in log loss with its standard error."""
 
     kept: str
     gain: float
     error: float
 
     def spare(self, rows: int) -> float:
-        """Return how much log loss per row rounding may cost, so that all in all there is no harm.
+        """Return how much log loss per row rounding may cost without doing harm overall.
 
-        It is what the map has gained beyond chance. Where nothing was gained, it is what as many rows as were
-        given could not show. If forecasts are right, rounding that costs a log loss k per row changes that of
-        a row by about √(2k), up or down. On n rows the loss is then √(kn/2) standard errors: 0.7 if k = 1/n.
+        It is what the map has gained beyond chance. If nothing was gained, it is a loss too small to show in
+        the given number of rows. If forecasts are right, rounding that costs a log loss k per row changes a
+        row's log loss by about √(2k), up or down. On n rows the loss is then √(kn/2) standard errors: 0.7 if
+        k = 1/n.
         """
         return max(1 / rows, _TRIFLE, self.gain - _ERRORS * self.error)
 
@@ -127,10 +128,10 @@ def choose(lesson: MapLesson, folds: list[Fold], method: str, settings: MapSetti
     return Choice(method if gain > _ERRORS * error else UNCHANGED, gain, error)
 
 
-def _log_loss(said: Floats, outcome: Any) -> Floats:
-    if said.shape[1] == 1:
-        said = np.column_stack([1 - said, said])
-    lost: Floats = -np.log(said[np.arange(len(said)), outcome])
+def _log_loss(mu: Floats, outcome: Any) -> Floats:
+    if mu.shape[1] == 1:
+        mu = np.column_stack([1 - mu, mu])
+    lost: Floats = -np.log(mu[np.arange(len(mu)), outcome])
     return lost
 
 

@@ -32,8 +32,8 @@ from makewhole.mending.maps import METHODS, MapSettings
 from makewhole.mending.splitting import Fold, Split, plan_certificate, split_rows
 
 _BINS = 15  # how many bins and levels there are if bins="auto"
-# How many levels there may be if fewer would do harm to forecasts that need no mending: so many, and more
-# only where each has so many rows, since the c of a level with few is of no use.
+# How many levels there may be if fewer would harm forecasts that need no mending, and how many rows each
+# further level needs: the c of a level with few rows is of no use.
 _FINEST = 60
 _ROWS_OF_A_LEVEL = 500
 
@@ -50,19 +50,19 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
 
     The promise assumes that the rows set aside and fresh rows are independent draws from the same source
     (with `cluster` in `fit`, that clusters are). Then, with probability at least `confidence` over the rows
-    set aside, nobody who knows the published μ and one column of `groups`, and bets on fresh rows at a price
-    of c per unit staked, wins on average. The promise covers all such bets at once. It does not cover bets
-    that use other features, or two columns of `groups` at once (make a column of both), nor data that change
-    after `fit`, nor labels that `fit` has not seen. With `sample_weight`, means are weighted means, and
-    weights are taken as given.
+    set aside, no bettor who knows the published μ and one column of `groups`, and bets on fresh rows at a
+    price of c per unit staked, wins on average. The promise covers all such bets together. It does not cover
+    bets that use other features, or two columns of `groups` together (combine them into one), nor data that
+    change after `fit`, nor labels that `fit` has not seen. With `sample_weight`, means are weighted means,
+    and weights are taken as given.
 
     Parameters
     ----------
     estimator
-        A classifier with `predict_proba`; by default logistic regression. One that is fitted already is
-        wrapped in `sklearn.frozen.FrozenEstimator`; then all rows given are for the map and the certificate,
-        and must be rows that it has not learned from. If its forecasts are kept unchanged, nearly all rows
-        certify (if `cv` is a number, and there are about 1,700 rows or more).
+        A classifier with `predict_proba`; by default logistic regression. Wrap one that is already fitted in
+        `sklearn.frozen.FrozenEstimator`; then all rows given are for the map and the certificate, and must be
+        rows that it has not learned from. If its forecasts are kept unchanged, nearly all rows certify (if
+        `cv` is a number, and there are about 1,700 rows or more).
     c
         "auto": the certified c of each row; or a number from 0 to 1, the c of all rows. `verdict_` then says
         whether it is certified.
@@ -70,7 +70,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         The groups for which it should be right, besides all rows together: columns of X, by name or by
         number; or a function that takes X and returns a mapping from names to labels, with the same names
         whenever it is called. 1 and "1" are different labels if `fit` sees both. A label that `fit` has not
-        seen has no patches of its own. Its c is the widest of its column, which nothing certifies, and
+        seen has no patches. Its c is the widest of its column, which nothing certifies, and
         `predict_interval` warns.
     method
         "histogram": in bins of equal counts, forecast the frequency of each bin. "isotonic": a map that never
@@ -82,24 +82,24 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         (scikit-learn's `HistGradientBoostingClassifier`).
     bins
         How many bins the forecasts are divided into by the histogram, by multicalibration and by the audits;
-        and the largest number of levels. There are fewer levels if there are few rows to certify with: as
-        many as make the sum of half the log loss that rounding costs and of a part of the mean c² smallest,
-        but enough to keep 92% of the log loss that the forecasts save against one forecast for all, and to
-        lose no more than the map has gained beyond chance. "auto" is 15; but if the forecasts are kept
-        unchanged, there may be up to 60 levels, or one for 500 rows if that is more: as many as keep the loss
-        below what the rows given could show, 1 / n of log loss per row, or 0.00003 if that is more. With
-        K > 2 classes every class has a level, so there can be more.
+        and the largest number of levels. There are fewer levels if there are few rows to certify with: the
+        number that minimises half the log loss that rounding costs plus a part of the mean c². But there are
+        enough to keep 92% of the log loss that the forecasts save against one forecast for all, and to lose
+        no more than the map has gained beyond chance. "auto" is 15; but if the forecasts are kept unchanged,
+        there may be up to 60 levels, or one per 500 rows if that is more: enough to keep the loss below what
+        the rows given could show, 1 / n of log loss per row, or 0.00003 if that is more. With K > 2 classes
+        every class has a level, so there can be more.
     cv
-        How many folds, at most as many as the rarest class has rows to learn from. Or a splitter of
-        scikit-learn, or a list of splits: then the rows to certify with are the test rows of its last split
-        (with `TimeSeriesSplit` the latest block), the rows to learn from are those that this split trains
-        on, and its other splits are the folds.
+        The number of folds, at most as many as the rarest class has rows to learn from. Or a scikit-learn
+        splitter, or a list of splits: then the rows to certify with are the test rows of its last split (with
+        `TimeSeriesSplit` the latest block), the rows to learn from are those that this split trains on, and
+        its other splits are the folds.
     holdout
         The share of the rows to certify with, if `cv` is a number. A larger share makes c narrower, and
         leaves fewer rows to learn from.
     confidence
-        The confidence of the certificate and of the audits. Multicalibration moves what chance alone would
-        explain with a probability below 1 − confidence.
+        The confidence of the certificate and of the audits. Multicalibration moves a cell if chance alone
+        would explain its gap with a probability below 1 − confidence.
     max_patches
         The largest number of moves that multicalibration makes.
     random_state
@@ -112,13 +112,13 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     estimator_
         The classifier, fitted to the rows to learn from.
     kept_
-        The method, or "unchanged" if the forecasts of the classifier were kept. `gain_` is how much log loss
-        per row the map has gained on rows that it has not seen, and `gain_error_` its standard error. A map
-        that has not gained more than one standard error is not kept.
+        The method, or "unchanged" if the forecasts of the classifier were kept. `gain_` is the map's gain in
+        log loss per row on rows that it has not seen, and `gain_error_` its standard error. A map that has
+        not gained more than one standard error is not kept.
     maps_
         The map of each class (with two classes, of the second); none if the forecasts were kept.
     levels_
-        What is forecast at each level: a row for a level and a column for a class (for two, the second only).
+        The forecast at each level: a row for a level and a column for a class (for two, the second only).
     c_
         The c given; with "auto", the largest certified c of all cells, an upper bound. `mean_c_` is the mean
         c of the rows that certify.
@@ -129,7 +129,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         cells'. Without groups, the column and the label are "". A cell without rows to certify with has
         c = max(μ, 1 − μ), which cannot be wrong.
     refuted_c_
-        The rows set aside refute any constant c below this one: a lower bound on the c that is needed, where
+        The rows set aside refute any constant c below this one: a lower bound on the c that is needed, while
         the certified c is an upper bound.
     verdict_
         "certified", "refuted" or "open": whether the rows set aside show that no bet covered wins, or that
@@ -139,9 +139,9 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         not show that they are sound: see `verdict_`.
     certified_
         The `AuditReport` that certifies, with a cell for every level of every label. Its confidence reads
-        1 − 2·(1 − confidence): it counts two sides of each cell, of which only one can make c too small.
-        Where nearly all rows could certify a frozen estimator's forecasts it reads more: a fifth of the risk
-        is for them if they are kept, and the rest if they are mended.
+        1 − 2·(1 − confidence): it counts two sides of each cell, of which only one can make c too small. If
+        nearly all rows could certify a frozen estimator's forecasts, it reads more: a fifth of the risk is
+        for the case that they are kept, and the rest for the case that they are mended.
     report_
         The `AuditReport` of the recalibrated forecasts of the rows set aside; `raw_report_` is that of the
         classifier's own.
@@ -206,22 +206,22 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         """Fit the classifier, learn the map from held-out forecasts, and certify c from other rows.
 
         `sample_weight` weighs the rows, in the fits as in the certificate. `cluster` has a label for each
-        row; rows of a cluster may depend on each other, and are not divided between learning and certifying.
+        row; rows of a cluster may depend on each other, and are not split between learning and certifying.
 
         Raises a ValueError if a setting is out of bounds, if there are fewer than two classes or fewer than
-        two rows of a class, or if `cv` leaves no rows to certify with or to learn from. Then nothing has
-        changed. Warns with a UserWarning if cells have too few rows for a certificate that says anything.
+        two rows of a class, or if `cv` leaves no rows to certify with or to learn from. Nothing changes then.
+        Warns with a UserWarning if cells have too few rows for a useful certificate.
         """
         fresh = copy(self)
-        fresh._fit(X, y, sample_weight, cluster)  # noqa: SLF001 - of a copy, so that a failure changes nothing
+        fresh._fit(X, y, sample_weight, cluster)  # noqa: SLF001 - a copy, so that a failure changes nothing
         self.__dict__ = fresh.__dict__
         return self
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the recalibrated probabilities, with one column per class."""
         check_is_fitted(self)
-        said: Floats = self._look(self._read(X, reset=False)).said
-        return np.column_stack([1 - said[:, 0], said[:, 0]]) if said.shape[1] == 1 else said
+        mu: Floats = self._look(self._read(X, reset=False)).published
+        return np.column_stack([1 - mu[:, 0], mu[:, 0]]) if mu.shape[1] == 1 else mu
 
     def predict(self, X: Any) -> Any:
         """Return the most probable class of each row."""
@@ -236,13 +236,13 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         returned, with the columns "low" and "high"; with K > 2 classes "low 0", "high 0", "low 1" and so on,
         by the place of the class in `classes_`.
 
-        Warns with a UserWarning if a label of a group was not there in `fit`.
+        Warns with a UserWarning if `fit` has not seen a group's label.
         """
         check_is_fitted(self)
         X = self._read(X, reset=False)
         seen = self._look(X)
         c = self._widths(seen)[:, None]
-        low, high = np.maximum(seen.said - c, 0.0), np.minimum(seen.said + c, 1.0)
+        low, high = np.maximum(seen.published - c, 0.0), np.minimum(seen.published + c, 1.0)
         if hasattr(X, "columns"):
             return _as_frame(X, low, high)
         intervals = np.stack([low, high], axis=-1)
@@ -263,7 +263,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
             )
         self._labeller, labels = Labeller.learn(self.groups, X)
         split = split_rows(X, outcome, cluster, self.cv, self.holdout, self.random_state)
-        self.least_ = 1 / (len(split.learn) + 2)  # so few rows cannot show that something is impossible
+        self.least_ = 1 / (len(split.learn) + 2)  # n rows cannot show that something is impossible
         self.estimator_ = self._fit_model(X, y, weight, split.learn)
         mended, choice = self._learn_map(X, y, outcome, labels, weight, cluster, split)
         frozen = isinstance(self._base(), FrozenEstimator)
@@ -363,10 +363,10 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         cluster: Any,
         split: Split,
     ) -> tuple[Floats, Choice]:
-        """Learn the map from forecasts held out, and choose whether to keep it.
+        """Learn the map from held-out forecasts, and choose whether to keep it.
 
-        Returns what it makes of these forecasts, with a row for each row of X (missing if none was held out),
-        and the choice.
+        Returns the mapped forecasts, with a row for each row of X (missing if none was held out), and the
+        choice.
         """
         raw = np.full((len(y), 1 if len(self.classes_) == 2 else len(self.classes_)), np.nan)
         if isinstance(self._base(), FrozenEstimator):
@@ -408,7 +408,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         return Sizes(rows, most / most.sum(), tests, confidence)
 
     def _look(self, X: Any, labels: Any = None) -> _Seen:
-        """Return what the classifier and its map make of new rows, whose labels may be known."""
+        """Return the classifier's and its map's forecasts for new rows, whose labels may be known."""
         labels = self._labeller.read(X) if labels is None else labels
         raw = self._raw(self.estimator_, X)
         mender = Mender(self.maps_, self.least_)
@@ -422,8 +422,8 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         self._certificate, self.certified_ = certificate, certificate.report
         self.c_by_cell_ = certificate.c
         self.c_by_group_ = {
-            name: {label: float(widths.max()) for label, widths in found.items()}
-            for name, found in certificate.c.items()
+            name: {label: float(widths.max()) for label, widths in by_label.items()}
+            for name, by_label in certificate.c.items()
             if name
         }
         self.c_ = certificate.widest if self.c == "auto" else float(self.c)
@@ -431,10 +431,10 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         warn_of_little(evidence, seen.levels, certificate, self.confidence)
 
     def _audit(self, evidence: CertifyingRows, seen: _Seen) -> None:
-        """Audit the rows set aside, before and after."""
+        """Audit the rows set aside, before and after recalibration."""
         options: dict[str, Any] = {"bins": self._bins(), "confidence": self.confidence}
         self.raw_report_ = evidence.audit(seen.raw, **options)
-        self.report_ = evidence.audit(seen.said, c=None if self.c == "auto" else self.c_, **options)
+        self.report_ = evidence.audit(seen.published, c=None if self.c == "auto" else self.c_, **options)
         self.refuted_c_ = self.report_.smallest_c
         self.sound_ = self.report_.sound
         certified = self._certificate.widest <= self.c_
@@ -446,20 +446,20 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
         for name, values in unseen.items():
             shown = ", ".join(map(repr, values[:5])) + (", …" if len(values) > 5 else "")
             warnings.warn(
-                f"groups[{name!r}] has labels that were not there in fit, {shown}: they have the widest c of "
-                "their column, and nothing is certified of them",
+                f"groups[{name!r}] has labels that were not there in fit, {shown}: they get the widest c of "
+                "their column, which is not certified for them",
                 stacklevel=3,
             )
         return widths if self.c == "auto" else np.full(len(widths), self.c_)
 
 
 class _Seen(NamedTuple):
-    """Rows as the classifier sees them: its own forecasts, their labels, their levels, what is said."""
+    """Rows as the classifier sees them: its own forecasts, the labels, levels and published forecasts."""
 
     raw: Floats
     labels: Any
     levels: Any
-    said: Floats
+    published: Floats
 
 
 def _some(values: Any, rows: Any) -> Any:
@@ -469,7 +469,7 @@ def _some(values: Any, rows: Any) -> Any:
 def _read_weights(sample_weight: Any, X: Any) -> Floats:
     weight: Floats = _check_sample_weight(sample_weight, X, dtype=np.float64)
     arguments.reject("sample_weight", weight, weight < 0, "must not be negative")
-    if not weight.any():  # older versions of scikit-learn do not look
+    if not weight.any():  # older versions of scikit-learn do not check
         raise ValueError("sample_weight must be more than 0 for some row; got zeros only")
     return weight
 
@@ -497,7 +497,7 @@ def _numbers(X: Any) -> Floats | None:
 
 
 def _as_frame(X: Any, low: Floats, high: Floats) -> Any:
-    """Return the ends of the intervals as a dataframe of the library, and with the index, of X."""
+    """Return the ends of the intervals as a dataframe of X's library, with X's index."""
     columns = {"low": low[:, 0], "high": high[:, 0]}
     if low.shape[1] > 1:
         ends = {"low": low, "high": high}

@@ -26,19 +26,19 @@ class Labeller:
 
     @classmethod
     def learn(cls, groups: Any, X: Any) -> tuple[Self, Labels]:
-        """Learn the names of the groupings, and of their labels, from X; return its labels, too."""
+        """Learn the names of the groupings and of their labels from X; also return its labels."""
         labels = _read(groups, X)
         learned = cls(groups, {name: name_labels(values) for name, values in labels.items()})
         return learned, {name: _named(values, learned.names[name]) for name, values in labels.items()}
 
     def read(self, X: Any) -> Labels:
-        """Return every row's label in each grouping; one that was not seen is named as it reads."""
+        """Return every row's label in each grouping; an unseen label is named as it reads."""
         labels = _read(self.groups, X)
         self._check_names(list(labels))
         return {name: _named(values, self.names[name]) for name, values in labels.items()}
 
     def _check_names(self, names: list[str]) -> None:
-        """Raise a ValueError if the function `groups` names other groupings than it did for `fit`."""
+        """Raise a ValueError if the function `groups` names other groupings than it did in `fit`."""
         known = self.names
         wrong = [name for name in names if name not in known] or [name for name in known if name not in names]
         if wrong:
@@ -73,7 +73,7 @@ def _read(groups: Any, X: Any) -> dict[str, list[Label]]:
 
 
 def _labels_of(values: Any) -> list[Label]:
-    """Return the label of every value; equal values of a type are looked at once."""
+    """Return the label of every value; equal values of a type are read only once."""
     known: dict[Any, Label] = {}
     labels = []
     for value in values:
@@ -82,7 +82,7 @@ def _labels_of(values: Any) -> list[Label]:
             label = known[key]
         except KeyError:
             label = known[key] = label_of(value)
-        except TypeError:  # what cannot be hashed
+        except TypeError:  # unhashable
             label = label_of(value)
         labels.append(label)
     return labels
@@ -105,5 +105,5 @@ def _column(X: Any, column: Any) -> Any:
 
 
 def _named(values: list[Label], names: dict[Label, str]) -> Any:
-    """Return the labels' names, as an array; one that was not seen in `fit` is named as it reads."""
+    """Return the labels' names, as an array; a label that `fit` has not seen is named as it reads."""
     return np.array([names.get(value, value.text) for value in values], dtype=str)

@@ -21,11 +21,11 @@ from makewhole.mending.levels import equal_mass_edges
 
 _TINY = 1e-300  # a divisor where there are no rows
 _LEAST = 1e-6  # log odds need probabilities strictly between 0 and 1
-_PRIOR_ROWS = 10  # how many rows that went as forecast are added to a cell before it is moved
+_PRIOR_ROWS = 10  # how many rows that happened as forecast are added to a cell before it is moved
 _HALVINGS = 40  # steps in the search for a shift of log odds
 _FAR = 8.0  # the largest shift of log odds by one patch
-_MANY_ROWS = 100_000  # from here on trees use all cores
-_MOST_LABELS = 250  # of a grouping that the trees tell apart; scikit-learn's allow 255
+_MANY_ROWS = 100_000  # from this many rows on, trees use all cores
+_MOST_LABELS = 250  # the most labels of a grouping that the trees tell apart; scikit-learn's allow 255
 # Few leaves, and few trees: there is little left to learn after the model.
 _TREES = {
     "max_iter": 50,
@@ -37,7 +37,7 @@ _TREES = {
     "n_iter_no_change": 5,
     "random_state": 0,
 }
-_TO_STOP_EARLY = 20  # rows of both outcomes: with fewer, those held out to stop early say nothing
+_TO_STOP_EARLY = 20  # rows of both outcomes: with fewer, too few are held out to stop early
 
 
 class Known(NamedTuple):
@@ -87,7 +87,7 @@ class Codes(NamedTuple):
 
 
 def fit_histogram(known: Known, y: Floats, weight: Floats, settings: MapSettings) -> Map:
-    """Learn a map that forecasts, in each of some bins with equal weights, the frequency of the bin."""
+    """Learn a map that forecasts the frequency of each bin, in bins of equal weight."""
     edges = equal_mass_edges(known.p, weight, settings.bins)
     place = np.searchsorted(edges, known.p, side="right")
     rows = np.bincount(place, weight, minlength=len(edges) + 1)
@@ -142,29 +142,29 @@ class _Smoothed:
 
 
 def fit_patches(known: Known, y: Floats, weight: Floats, settings: MapSettings) -> Map:
-    """Learn a smoothed isotonic map; then move one cell after the other that is off by more than chance.
+    """Learn a smoothed isotonic map; then move the cells that are off by more than chance, one by one.
 
-    Warns with a ConvergenceWarning if there are such cells left after `max_patches` moves.
+    Warns with a ConvergenceWarning if such cells are left after `max_patches` moves.
     """
     labels = known.labels
     codes = {name: Codes(*np.unique(values, return_inverse=True)) for name, values in labels.items()}
     start = fit_smoothed(known, y, weight, settings)
-    said, patches = np.clip(start(known), _LEAST, 1 - _LEAST), list[Patch]()
+    p, patches = np.clip(start(known), _LEAST, 1 - _LEAST), list[Patch]()
     while len(patches) < settings.max_patches:
-        worst = _worst_cell(said, y, weight, codes, settings)
+        worst = _worst_cell(p, y, weight, codes, settings)
         if worst is None:
             break
-        inside = _inside(said, worst, labels, settings.bins)
+        inside = _inside(p, worst, labels, settings.bins)
         mine = weight[inside]
         rows = _counted(mine.sum(), (mine**2).sum())
-        # Add rows that went as forecast: a few surprising rows must not move a small cell far.
-        target = (float(mine @ y[inside]) * rows + float(mine @ said[inside]) * _PRIOR_ROWS) / (
+        # Add rows that happened as forecast: a few surprising rows must not move a small cell far.
+        target = (float(mine @ y[inside]) * rows + float(mine @ p[inside]) * _PRIOR_ROWS) / (
             rows + _PRIOR_ROWS
         )
-        patches.append(worst._replace(shift=_balancing_shift(said[inside], target, mine)))
-        said = _apply(said, patches[-1], labels, settings.bins)
+        patches.append(worst._replace(shift=_balancing_shift(p[inside], target, mine)))
+        p = _apply(p, patches[-1], labels, settings.bins)
     else:
-        if _worst_cell(said, y, weight, codes, settings) is not None:
+        if _worst_cell(p, y, weight, codes, settings) is not None:
             message = f"multicalibration stopped at max_patches={settings.max_patches}, with gaps left"
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
     return _Patched(start, tuple(patches), settings.bins)
@@ -184,7 +184,7 @@ class _Patched:
 
 
 def _inside(p: Floats, patch: Patch, labels: Labels, bins: int) -> Any:
-    """Which rows a patch moves."""
+    """Return which rows a patch moves."""
     inside = np.ones(len(p), bool) if patch.group is None else labels[patch.group] == patch.label
     return inside if patch.bin is None else inside & (_bin_of(p, bins) == patch.bin)
 
@@ -203,8 +203,8 @@ def _bin_of(p: Floats, bins: int) -> Any:
 def _balancing_shift(p: Floats, happened: float, weight: Floats) -> float:
     """Return how far log odds must move for the weighted forecasts to add up to `happened`.
 
-    Their sum grows with the shift, so repeated halving finds it. If all outcomes were 1, or all 0, no shift
-    is large enough; then the largest allowed is returned.
+    Their sum grows with the shift, so bisection finds it. If all outcomes were 1, or all 0, no shift is large
+    enough; then the largest allowed is returned.
     """
     odds, low, high = p / (1 - p), -_FAR, _FAR
     for _ in range(_HALVINGS):
@@ -218,14 +218,14 @@ def _balancing_shift(p: Floats, happened: float, weight: Floats) -> float:
 
 
 def _worst_cell(
-    said: Floats, y: Floats, weight: Floats, codes: dict[str, Codes], settings: MapSettings
+    p: Floats, y: Floats, weight: Floats, codes: dict[str, Codes], settings: MapSettings
 ) -> Patch | None:
     """Of the cells that are off by more than chance, return the one with the largest total error; or None.
 
     A cell is all rows or a group, or a bin of these, as in the audit. Each cell is tested alone. The audit
-    allows for the number of cells, and so tests each less strictly: what is left here is not refuted there.
+    corrects for the number of cells, and so is less strict with each: it does not refute what passes here.
     """
-    bins, place = settings.bins, _bin_of(said, settings.bins)
+    bins, place = settings.bins, _bin_of(p, settings.bins)
     limit = np.log(2 / (1 - settings.confidence))
     everyone = Codes(np.array([None]), np.zeros(len(y), dtype=np.int64))
     worst, cost = None, 0.0
@@ -233,7 +233,7 @@ def _worst_cell(
         shape, at = (len(code.labels), bins), code.places * bins + place
         cells = [
             np.bincount(at, w, math.prod(shape)).reshape(shape)
-            for w in (weight, weight**2, weight * y, weight * said)
+            for w in (weight, weight**2, weight * y, weight * p)
         ]
         mass, squares, happened, total = (np.column_stack([cell, cell.sum(axis=1)]) for cell in cells)
         mean, mu = happened / np.maximum(mass, _TINY), np.clip(total / np.maximum(mass, _TINY), 0.0, 1.0)
@@ -247,7 +247,7 @@ def _worst_cell(
 
 
 def _counted(mass: Any, squares: Any) -> Any:
-    """How many equally heavy rows are as good evidence: (Σw)² / Σw², Kish's effective number of rows."""
+    """Return how many rows of equal weight are as good evidence: Kish's effective number, (Σw)² / Σw²."""
     return mass**2 / np.maximum(squares, _TINY)
 
 
@@ -270,18 +270,18 @@ def fit_boosting(known: Known, y: Floats, weight: Floats, settings: MapSettings)
     stop = bool(np.bincount(y.astype(np.int64)).min() >= _TO_STOP_EARLY)
     trees = HistGradientBoostingClassifier(**_TREES, early_stopping=stop, categorical_features=labelled)
     with _threads_for(len(y)):
-        # With weights, even equal ones, scikit-learn takes many times as long to find its bins.
+        # With weights, even equal ones, scikit-learn takes many times longer to find its bins.
         equal = weight.min() == weight.max()
         return _Boosted(columns, trees.fit(seen, y, sample_weight=None if equal else weight), 0.0)
 
 
 def _threads_for(rows: int) -> Any:
-    """With few rows one thread: several would wait for each other longer than they work."""
+    """Use one thread if there are few rows: several would spend more time waiting than working."""
     return threadpool_limits(1 if rows < _MANY_ROWS else None, user_api="openmp")
 
 
 def _commonest(values: Any) -> Any:
-    """Return the commonest labels, as many as the trees can tell apart."""
+    """Return the most common labels, as many as the trees can tell apart."""
     different, counts = np.unique(values, return_counts=True)
     return different[np.argsort(-counts, kind="stable")][:_MOST_LABELS]
 

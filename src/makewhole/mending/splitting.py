@@ -1,4 +1,4 @@
-"""Divide the rows: those to certify with, which nothing else sees, and those to learn from, in folds."""
+"""Divide the rows: some to certify with, which nothing else sees, and some to learn from, in folds."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from sklearn.model_selection import GroupKFold, GroupShuffleSplit, StratifiedKFo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
-_SKETCH = 500  # the fewest rows that levels are learned from, if outcomes are not: fewer show too little
-_SHARE_IF_KEPT = 0.2  # of the risk, for forecasts kept as they are; c of mended ones is then 2 % wider
+_SKETCH = 500  # the fewest rows in a sketch: fewer show too little
+_SHARE_IF_KEPT = 0.2  # the share of the risk for forecasts kept as they are; c of mended ones is 2 % wider
 _FEWEST = 2  # rows of every class to learn from: one to fit a model to while the other is held out
 
 
@@ -25,9 +25,9 @@ class Fold(NamedTuple):
 class Split(NamedTuple):
     """The rows to learn from, those to certify with, and the folds of those to learn from.
 
-    `sketch` are some of the rows to learn from, drawn without a look at the outcomes: if only they were used,
-    and only their forecasts, all other rows can certify. It is empty if there are too few rows for this, or
-    if a splitter said which rows are to certify.
+    `sketch` are some of the rows to learn from, drawn without looking at the outcomes: if only their
+    forecasts are used, all other rows can certify. It is empty if there are too few rows for this, or if a
+    splitter chose the rows that certify.
     """
 
     learn: Any
@@ -47,11 +47,12 @@ class CertificatePlan(NamedTuple):
 def plan_certificate(split: Split, frozen: bool, unchanged: bool, confidence: float) -> CertificatePlan:
     """Say which rows certify, with what confidence.
 
-    They are those set aside. But forecasts of a model that was fitted before, and that are kept as they are,
-    have learned from no row, and their levels only from the sketch's forecasts: all other rows can certify.
-    Whether they are kept was decided by outcomes of these very rows, though. So bounds on them and bounds on
-    the rows set aside must all hold at once, whichever are looked at, and they share the risk. The smaller
-    share is for those with more rows: c goes with the root of the logarithm of the risk.
+    Normally they are those set aside. But if a model was fitted beforehand, and its forecasts are kept
+    unchanged, it has learned from none of the rows, and the levels only from the sketch's forecasts: all
+    other rows can certify. But the outcomes of these same rows decided whether the forecasts are kept. So the
+    bounds from them and the bounds from the rows set aside must all hold together, whichever are used, and
+    they share the risk. The set with more rows gets the smaller share: c grows with the square root of the
+    logarithm of 1/risk.
     """
     if not frozen or not len(split.sketch):
         return CertificatePlan(split.learn if frozen else _held_out(split), split.certify, confidence)
@@ -63,7 +64,7 @@ def plan_certificate(split: Split, frozen: bool, unchanged: bool, confidence: fl
 
 
 def _held_out(split: Split) -> Any:
-    """The rows to learn from that some fold holds out."""
+    """Return the rows to learn from that some fold holds out."""
     return np.unique(np.concatenate([fold.test for fold in split.folds]))
 
 
@@ -111,20 +112,20 @@ def _split_at_random(outcome: Any, cluster: Any, cv: int, holdout: float, draw: 
 
 
 def _some_rows(learn: Any, cluster: Any, draw: Any) -> Any:
-    """Return a fifth of the rows, or of the clusters; at least `_SKETCH` rows, and none if that is half."""
+    """Return a fifth of the rows or clusters: at least `_SKETCH` rows, or none if that is half of them."""
     if len(learn) < 2 * _SKETCH:
         return learn[:0]
     if cluster is None:
-        return learn[: max(_SKETCH, len(learn) // 5)]  # they are in a random order
+        return learn[: max(_SKETCH, len(learn) // 5)]  # the rows are in random order
     different = draw.permutation(np.unique(cluster[learn]))
     return learn[np.isin(cluster[learn], different[: len(different) // 5])]
 
 
 def _keep_every_class(certify: Any, learn: Any, outcome: Any) -> tuple[Any, Any]:
-    """Give rows back to learn from where a class has too few of them there.
+    """Move rows back to those to learn from if a class has too few of them there.
 
-    The split does not look at the outcomes otherwise. A stratified one would: the share of a class would then
-    be the same in both parts, by luck or not, and the rows set aside would not be independent evidence.
+    Otherwise the split ignores the outcomes. A stratified split would not: the share of a class would be the
+    same in both parts, by luck or not, and the rows set aside would not be independent evidence.
     """
     counts = np.bincount(outcome[learn], minlength=int(outcome.max()) + 1)
     back: list[int] = []
@@ -134,7 +135,7 @@ def _keep_every_class(certify: Any, learn: Any, outcome: Any) -> tuple[Any, Any]
 
 
 def _split_by(splitter: Any, X: Any, outcome: Any, cluster: Any) -> Split:
-    with warnings.catch_warnings():  # clusters are kept whole here, whatever the splitter does
+    with warnings.catch_warnings():  # clusters are kept whole here, regardless of the splitter
         warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
         given = list(splitter.split(X, outcome, cluster))
     splits = [Fold(*(_row_numbers(part, _num_samples(X)) for part in one)) for one in given]
@@ -165,7 +166,7 @@ def _row_numbers(part: Any, rows: int) -> Any:
     numbers = np.asarray(part)
     if numbers.dtype.kind not in "iu" and numbers.size:
         raise TypeError(
-            f"cv must give row numbers; got {numbers.dtype} (of a boolean mask take np.flatnonzero(mask))"
+            f"cv must give row numbers; got {numbers.dtype} (for a boolean mask use np.flatnonzero(mask))"
         )
     numbers = numbers.astype(np.int64)
     outside = numbers[(numbers < 0) | (numbers >= rows)]
@@ -177,7 +178,7 @@ def _row_numbers(part: Any, rows: int) -> Any:
 
 
 def _apart(fold: Fold, cluster: Any) -> Fold:
-    """Take rows out of the training rows that share a cluster with a test row: they may tell its outcome."""
+    """Remove training rows that share a cluster with a test row: they may reveal its outcome."""
     if cluster is None:
         return fold
     return fold._replace(train=fold.train[~np.isin(cluster[fold.train], cluster[fold.test])])

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from makewhole.ledger.requests import read_text
 from makewhole.ledger.store import Store
 
-# What each role is for. Everybody may see the statement, the open forecasts and a quote.
+# What each role may do. Everyone may see the statement, the open forecasts and a quote.
 ROLES = {
     "publisher": "publishes forecasts, calls ids off, and sees the desk",
     "oracle": "reports outcomes",
@@ -21,7 +21,7 @@ ROLES = {
 
 
 class Access(NamedTuple):
-    """A key as the ledger keeps it: `name` is who stakes or reports with it."""
+    """A key as the ledger stores it: `name` is the customer or reporter who uses it."""
 
     id: str
     role: str
@@ -32,12 +32,12 @@ class Access(NamedTuple):
 
 
 def _digest(secret: str) -> bytes:
-    # The secret is 256 random bits: no slow hash is needed to keep it from being guessed.
+    # The secret is 256 random bits, which cannot be guessed: a slow hash is not needed.
     return hashlib.sha256(secret.encode()).digest()
 
 
 class Keys:
-    """The keys of a ledger. What others change is seen within a second."""
+    """The keys of a ledger. Changes by other processes are seen within a second."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -45,7 +45,7 @@ class Keys:
         self._read = 0.0
 
     def add(self, role: str, name: str) -> str:
-        """Make a key and return its text, which nobody can read again."""
+        """Make a key and return its text, which is shown only once."""
         if role not in ROLES:
             raise ValueError(f"role must be one of {', '.join(ROLES)}; got {role!r}")
         id_, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
@@ -56,7 +56,7 @@ class Keys:
         return f"mw_{id_}_{secret}"
 
     def revoke(self, id_: str) -> None:
-        """Make a key worthless; a ValueError if there is none of this id."""
+        """Revoke a key; raise a ValueError if no key has this id."""
         if id_ not in {access.id for access in self.listed()}:
             raise ValueError(f"there is no key with the id {id_!r}")
         with self._store.lock, self._store.writing(""):
@@ -64,18 +64,18 @@ class Keys:
         self._read = 0.0
 
     def listed(self) -> list[Access]:
-        """All keys, the oldest first."""
+        """Return all keys, the oldest first."""
         with self._store.lock:
             return [Access._make(row) for row in self._store.accesses()]
 
     def refresh(self) -> None:
-        """Read the keys again, if that was a second ago."""
+        """Read the keys again if they were last read a second ago or more."""
         if time.monotonic() - self._read > 1.0:
             self._read = time.monotonic()
             self._known = {access.id: access for access in self.listed()}
 
     def find(self, text: str) -> Access | None:
-        """The access that a key gives; None for one that is unknown or revoked."""
+        """Return the access that a key gives; None if it is unknown or revoked."""
         parts = text.split("_", 2)
         if len(parts) != 3 or parts[0] != "mw":
             return None

@@ -1,6 +1,6 @@
 """The routes of the API: each says who may use it, what it takes and what it answers.
 
-The same table makes the routes and the OpenAPI document, so that the document is complete and true.
+The same table defines the routes and the OpenAPI document, so that the document is complete and correct.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Amount = Annotated[int, Meta(ge=0, le=2**50)]
 # The longest Idempotency-Key.
 LONGEST_KEY = 200
 
-# Whoever asks without a key is told the price of somebody whom the book does not know.
+# Requests without a key are quoted the price of a new customer.
 STRANGER = "somebody new"
 
 
 class _In(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What a request says; an unknown field is an error."""
+    """The body of a request; an unknown field is an error."""
 
 
 class ForecastIn(_In):
@@ -47,7 +47,7 @@ class ForecastIn(_In):
 
 
 class StakeIn(_In):
-    """A stake pays `stake` if it happens, or for a negative one its size if it does not."""
+    """A stake above 0 pays `stake` if it happens; one below 0 pays its size if it does not."""
 
     id: Text
     stake: Units
@@ -71,7 +71,7 @@ class OutcomeIn(_In):
 
 
 class VoidIn(_In):
-    """Call an id off; every price is due back."""
+    """Void an id; every price paid is refunded."""
 
     id: Text
     reason: Text
@@ -116,7 +116,7 @@ class CheckOut(Struct):
 
 
 class Asked(NamedTuple):
-    """What a handler needs: the desk, who asks, and what for."""
+    """What a handler needs: the desk, the caller's access, and the request."""
 
     desk: Desk
     access: Access | None
@@ -128,12 +128,12 @@ class Asked(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Who asks."""
+        """The caller's name."""
         return STRANGER if self.access is None else self.access.name
 
 
 class Endpoint(NamedTuple):
-    """A route: for everybody if `roles` is None. `query` are whole numbers: (name, default, least, most)."""
+    """A route: for everyone if `roles` is None. `query` are whole numbers: (name, default, least, most)."""
 
     method: str
     path: str
@@ -144,15 +144,15 @@ class Endpoint(NamedTuple):
     handler: Callable[[Asked], Awaitable[Any]]
     keyed: bool = False
     query: tuple[tuple[str, int, int, int], ...] = ()
-    lines: bool = False  # takes and answers lines of JSON
+    lines: bool = False  # whether request and response are NDJSON
 
 
 def _plain(receipt: Receipt) -> ReceiptOut:
-    """The receipt as `to_json` states it; it is signed here, and not on the ledger's thread."""
+    """Return the receipt as in `to_json`; it is signed here, not on the ledger's thread."""
     (book, seq, at, kind, about, body, hash_), (last, head) = receipt.event, receipt.head
     chain = (receipt.previous.hex(), hash_.hex(), (last, head.hex()))
     key, signature, salt, beside = receipt.proof
-    others = [one.hex() for one in beside]
+    others = [hash_.hex() for hash_ in beside]
     return ReceiptOut(1, book, seq, at, kind, about, body, *chain, salt.hex(), others, key, signature)
 
 
@@ -168,58 +168,58 @@ async def forecast(asked: Asked) -> Any:
 
 
 async def stake(asked: Asked) -> Any:
-    """Take a stake of whoever the key names."""
+    """Take a stake from the key's owner."""
     return await _write(asked, "stake", by=asked.name)
 
 
 async def report(asked: Asked) -> Any:
-    """Note an outcome, in the name of the key."""
+    """Record an outcome reported by the key's owner."""
     return await _write(asked, "report", by=asked.name)
 
 
 async def void(asked: Asked) -> Any:
-    """Call an id off."""
+    """Void an id."""
     return await _write(asked, "void")
 
 
 async def quote(asked: Asked) -> Any:
-    """Say what a bet costs whoever asks."""
+    """Return the price of a bet for the caller."""
     body: QuoteIn = asked.body
     given: Any = {"stake": body.stake, "payout": body.payout, "losses": body.losses}
     return await asked.desk.read(asked.book, lambda book: book.quote(body.id, by=asked.name, **given))
 
 
 async def statement(asked: Asked) -> Any:
-    """State the sums."""
+    """Return the book's statement."""
     return await asked.desk.read(asked.book, lambda book: book.statement())
 
 
 async def open_forecasts(asked: Asked) -> Any:
-    """List what can be bet on."""
+    """List the open forecasts."""
     return await asked.desk.read(asked.book, lambda book: book.open_forecasts())
 
 
 async def positions(asked: Asked) -> Any:
-    """List the stakes of whoever the key names."""
+    """List the stakes of the key's owner."""
     limit = asked.query["limit"]
     return await asked.desk.read(asked.book, lambda book: book.positions(asked.name, limit))
 
 
 async def receipt(asked: Asked) -> Any:
-    """Give a receipt again: to the auditor, or to whoever staked."""
+    """Return a receipt again, to the auditor or to the customer who staked."""
     text = asked.path["seq"]
     if not (text.isascii() and text.isdigit()) or len(text) > 15:
         raise Stop(422, f"seq must be a whole number; got {text[:40]!r}")
-    found: Receipt = await asked.desk.read(asked.book, lambda book: book.receipt(int(text)))
+    stored: Receipt = await asked.desk.read(asked.book, lambda book: book.receipt(int(text)))
     access = asked.access
-    if access is None or (access.role != "auditor" and not _concerns(found, access.name)):
+    if access is None or (access.role != "auditor" and not _concerns(stored, access.name)):
         raise Stop(403, "this receipt is somebody else's")
-    return _plain(found)
+    return _plain(stored)
 
 
-def _concerns(found: Receipt, name: str) -> bool:
-    by = found.body.get("by")
-    return found.event.kind == "staked" and name in (by if isinstance(by, list) else [by])
+def _concerns(stored: Receipt, name: str) -> bool:
+    by = stored.body.get("by")
+    return stored.event.kind == "staked" and name in (by if isinstance(by, list) else [by])
 
 
 async def events(asked: Asked) -> Any:
@@ -227,16 +227,16 @@ async def events(asked: Asked) -> Any:
     since, limit = asked.query["since"], asked.query["limit"]
 
     def read(book: Book) -> list[dict[str, Any]]:
-        found = [event._asdict() | {"hash": event.hash.hex()} for event in book.events(since, limit)]
-        for line in found:
+        lines = [event._asdict() | {"hash": event.hash.hex()} for event in book.events(since, limit)]
+        for line in lines:
             del line["book"]
-        return found
+        return lines
 
     return await asked.desk.read(asked.book, read)
 
 
 async def check(asked: Asked) -> Any:
-    """Check a receipt: its hash, its signature, and whether the log still has what it names."""
+    """Check a receipt: its hash, its signature, and whether the log still has its event."""
     try:
         given = Receipt.from_json(msgspec.json.encode(asked.body).decode())
     except ValueError as error:
@@ -245,7 +245,7 @@ async def check(asked: Asked) -> Any:
 
 
 async def look_up(desk: Desk, given: Receipt) -> CheckOut:
-    """Look for a receipt in the log. Anyone can sign one with a key of her own: that is none of ours."""
+    """Look for a receipt in the log. One signed with a key that the log does not name is not genuine."""
 
     def look(book: Book) -> tuple[bool, bool]:
         last, ours = book.head()[0], given.signed[0] in book.public_keys()
@@ -262,7 +262,7 @@ async def look_up(desk: Desk, given: Receipt) -> CheckOut:
     return CheckOut(True, kept, says if kept else "the log does not have this event: it was changed or cut")
 
 
-# What each role may ask for in lines; whoever asks is who stakes and reports.
+# What each role may request as NDJSON; stakes and reports are in the caller's name.
 _LINES: dict[str, dict[str, type[Struct]]] = {
     "publisher": {"forecast": ForecastIn, "void": VoidIn},
     "oracle": {"report": OutcomeIn},
@@ -272,7 +272,7 @@ _BLOCK = 64
 
 
 async def requests(asked: Asked) -> AsyncIterator[bytes]:
-    """Do many things; each is answered by a line with its receipt, or with a problem."""
+    """Do many requests; each is answered by a line with its receipt, or with a problem."""
     lines = [line for line in enumerate(asked.body.splitlines(), 1) if line[1].strip()]
     wanted = [_read_line(asked, number, line) for number, line in lines]
     waiting = [asked.desk.write(asked.book, given) for given in wanted]
@@ -281,13 +281,13 @@ async def requests(asked: Asked) -> AsyncIterator[bytes]:
     async def blocks() -> AsyncIterator[bytes]:
         for start in range(0, len(answers), _BLOCK):
             yield b"".join(map(_line, answers[start : start + _BLOCK]))
-            await asyncio.sleep(0)  # signing thousands at once would hold up everybody else
+            await asyncio.sleep(0)  # signing thousands in one go would block all other requests
 
     return blocks()
 
 
 def _read_line(asked: Asked, number: int, line: bytes) -> dict[str, Any]:
-    """A line as a request, checked as it is where it comes alone."""
+    """Return a line as a request, validated like a single request."""
     access = asked.access
     if access is None:
         raise Stop(401)
@@ -305,7 +305,7 @@ def _read_line(asked: Asked, number: int, line: bytes) -> dict[str, Any]:
 
 
 def own_key(access: Access, key: Any) -> str | None:
-    """A key of a request as the ledger has it: two customers who choose the same do not meet."""
+    """Return a request's key as the ledger stores it: two customers may choose the same key."""
     if key is None:
         return None
     if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY:
@@ -331,7 +331,7 @@ async def log(asked: Asked) -> AsyncIterator[bytes]:
                 return
             since = page[-1]["seq"]
 
-    await asked.desk.read(asked.book, Book.head)  # a problem, where there is one, comes before the first line
+    await asked.desk.read(asked.book, Book.head)  # a problem must be raised before the first line is sent
     return pages()
 
 

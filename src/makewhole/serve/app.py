@@ -24,14 +24,14 @@ from makewhole.serve.routing import BookRoute, api_path
 from makewhole.serve.service import Service
 
 _MOST_LISTENERS = 1_000
-# The page takes nothing from elsewhere, and has no code of its own inside.
+# Pages load nothing from other sites, and have no inline code.
 _HEADERS = [
     (
         b"content-security-policy",
         b"default-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
     ),
     (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"same-origin"),  # with none at all, forms would say that they come from nowhere
+    (b"referrer-policy", b"same-origin"),  # without a referrer, forms would send "Origin: null"
 ]
 
 
@@ -40,7 +40,7 @@ _HEADERS = [
 
 def _live(service: Service) -> Callable[[Request], Any]:
     async def live(request: Request) -> Response:
-        """Say which books have changed, twice a second; `Last-Event-ID` is the number of events."""
+        """Stream which books have changed, twice a second; `Last-Event-ID` is the number of events."""
         if service.listeners >= _MOST_LISTENERS:
             raise Stop(503, f"there are {_MOST_LISTENERS} listeners")
 
@@ -68,7 +68,7 @@ def _live(service: Service) -> Callable[[Request], Any]:
 
 def _metrics(service: Service) -> Callable[[Request], Any]:
     async def metrics(request: Request) -> Response:
-        """What a Prometheus server reads; nobody is named."""
+        """Return the metrics that a Prometheus server reads; no customer is named."""
         lines = ["# TYPE makewhole_answers_total counter"]
         for (path, status), count in sorted(service.answers.items()):
             lines.append(f'makewhole_answers_total{{path="{path}",status="{status}"}} {count}')
@@ -76,12 +76,12 @@ def _metrics(service: Service) -> Callable[[Request], Any]:
         lines += ["# TYPE makewhole_listeners gauge", f"makewhole_listeners {service.listeners}"]
         lines += ["# TYPE makewhole_groups_total counter", f"makewhole_groups_total {service.desk.groups}"]
         read = service.desk.read
-        # A list: while one book is asked, another may come.
-        told = [(name, await read(name, lambda book: book.statement())) for name in list(service.heads)]
+        # A list: a book may be added while another is read.
+        books = [(name, await read(name, lambda book: book.statement())) for name in list(service.heads)]
         for field in ("capital", "lost", "left", "at_risk", "cash", "open", "events", "compensated"):
             lines.append(f"# TYPE makewhole_book_{field} gauge")
             lines += [
-                f"makewhole_book_{field}{{book={_quoted(name)}}} {getattr(s, field)}" for name, s in told
+                f"makewhole_book_{field}{{book={_quoted(name)}}} {getattr(s, field)}" for name, s in books
             ]
         return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 
@@ -107,19 +107,19 @@ async def _health(request: Request) -> Response:
     return Response(b'{"healthy":true}', media_type="application/json")
 
 
-# --- the whole --------------------------------------------------------------------------------------------
+# --- the application --------------------------------------------------------------------------------------
 
 
 class _Wrapped:
     """Adds the headers that every answer has, and counts answers.
 
-    The API's requests are answered here. On their way through Starlette's middleware and routes they would
-    take half as long again; they go that way only if there is no such route, or not with this method.
+    The API's requests are answered here: through Starlette's middleware and routes they would take half as
+    long again. They go there only if the API has no such route or method.
     """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service = app, service
-        self._routes = {(one.method, one.path): service.endpoint(one) for one in ENDPOINTS}
+        self._routes = {(route.method, route.path): service.endpoint(route) for route in ENDPOINTS}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -148,7 +148,7 @@ class _Wrapped:
         failed: Exception | None = None
         try:
             response: Response = await respond(request)
-        except Exception as error:  # noqa: BLE001 - each is a problem; what is ours is raised again, for the log
+        except Exception as error:  # noqa: BLE001 - each becomes a problem; a bug of ours is raised again, for the log
             response, failed = await _problem(request, error), error
         response.raw_headers += self._note(path, response.status_code)
         await response(request.scope, request.receive, send)
@@ -156,10 +156,10 @@ class _Wrapped:
             raise failed
 
     def _note(self, path: str, status: int) -> list[tuple[bytes, bytes]]:
-        """Count an answer; returns the headers that it has in any case."""
+        """Count an answer; returns the headers that every answer has."""
         where = (path, status)
         self._service.answers[where] = self._service.answers.get(where, 0) + 1
-        # The rest of a body that was too slow may never come: its connection is of no use.
+        # The rest of a body that was too slow may never come: close its connection.
         return [*_HEADERS, (b"connection", b"close")] if status == 408 else _HEADERS
 
 
@@ -167,14 +167,14 @@ async def _problem(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         title = "not found" if error.status_code == 404 else "not this method"
         detail = f"there is no {request.method} {request.url.path}"
-        told = answer(Problem(title, error.status_code, detail=detail))
-        told.headers.update(error.headers or {})  # a 405 says which methods there are
-        return told
+        response = answer(Problem(title, error.status_code, detail=detail))
+        response.headers.update(error.headers or {})  # a 405 lists the methods that exist
+        return response
     return answer(problem_of(error), error.wait if isinstance(error, Stop) else 1)
 
 
 def _by_method(service: Service, endpoints: list[Endpoint]) -> Callable[[Request], Any]:
-    """One route for a path: only so does a 405 name all its methods."""
+    """Return one handler for all methods of a path, so that a 405 names them all."""
     respond = {endpoint.method: service.endpoint(endpoint) for endpoint in endpoints}
 
     async def choose(request: Request) -> Response:
@@ -186,12 +186,13 @@ def _by_method(service: Service, endpoints: list[Endpoint]) -> Callable[[Request
 
 
 def routes_of(service: Service) -> Iterator[BaseRoute]:
-    """The routes of the API."""
+    """Yield the routes of the API."""
     by_path: dict[str, list[Endpoint]] = {}
     for endpoint in ENDPOINTS:
         by_path.setdefault(endpoint.path, []).append(endpoint)
     for path, endpoints in by_path.items():
-        yield BookRoute(path, _by_method(service, endpoints), methods=[one.method for one in endpoints])
+        methods = [endpoint.method for endpoint in endpoints]
+        yield BookRoute(path, _by_method(service, endpoints), methods=methods)
     text = msgspec.json.encode(document(mw.__version__))
 
     async def openapi(request: Request) -> Response:
@@ -205,7 +206,7 @@ def routes_of(service: Service) -> Iterator[BaseRoute]:
 
 
 def make_app(service: Service) -> ASGIApp:
-    """The application for a web server."""
+    """Return the application for a web server."""
     kinds = (
         HTTPException,
         Stop,

@@ -1,4 +1,4 @@
-"""A thin client: every write has a key of its own, so that asking again after a failure does it once."""
+"""A thin client: every write has its own key, so that a retry after a failure does it only once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TRIES = 5
 
 
 class Refused(Exception):  # noqa: N818 - a refusal is expected, not an error
-    """The server has refused: `status`, the rule (`type`), what it says, and the `limit` if there is one."""
+    """The server has refused: `status`, the rule (`type`), the message, and the `limit` if there is one."""
 
     def __init__(self, problem: Mapping[str, Any]) -> None:
         super().__init__(problem.get("detail") or problem.get("title", "refused"))
@@ -24,7 +24,7 @@ class Refused(Exception):  # noqa: N818 - a refusal is expected, not an error
 
 
 class Client:
-    """Asks a server of `makewhole serve`; it belongs to one thread at a time.
+    """A client of `makewhole serve`; use it in one thread at a time.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Client:
     book
         The book.
     key
-        Your key, as `makewhole serve keys add` has shown it; None to see what everybody may see.
+        Your key, as shown by `makewhole serve keys add`; None to see what everyone may see.
     """
 
     def __init__(self, address: str, book: str, key: str | None = None, *, timeout: float = 10.0) -> None:
@@ -66,7 +66,7 @@ class Client:
         return self._write("forecasts", body, key)
 
     def quote(self, id: str, **given: Any) -> dict[str, Any]:  # noqa: A002 - what callers call it
-        """What a bet costs you; say `stake`, `payout` or `losses`."""
+        """Return the price of a bet for you; give `stake`, `payout` or `losses`."""
         answer: dict[str, Any] = self._ask("POST", f"{self._book}/quotes", {"id": id, **given}, None)
         return answer
 
@@ -78,7 +78,7 @@ class Client:
         price: int | None = None,
         key: str | None = None,
     ) -> dict[str, Any]:
-        """Place a bet (customer); returns the receipt, which is worth keeping."""
+        """Place a bet (customer); returns the receipt: keep it."""
         return self._write("stakes", {"id": id, "stake": stake, "price": price}, key)
 
     def report(self, id: str, outcome: int, *, key: str | None = None) -> dict[str, Any]:  # noqa: A002 - what callers call it
@@ -86,21 +86,21 @@ class Client:
         return self._write("outcomes", {"id": id, "outcome": outcome}, key)
 
     def void(self, id: str, reason: str, *, key: str | None = None) -> dict[str, Any]:  # noqa: A002 - what callers call it
-        """Call an id off (publisher)."""
+        """Void an id (publisher)."""
         return self._write("voids", {"id": id, "reason": reason}, key)
 
     def statement(self) -> dict[str, Any]:
-        """The sums of the book."""
+        """Return the statement of the book."""
         answer: dict[str, Any] = self._ask("GET", f"{self._book}/statement", None, None)
         return answer
 
     def open_forecasts(self) -> list[dict[str, Any]]:
-        """What can be bet on."""
+        """Return the open forecasts."""
         answer: list[dict[str, Any]] = self._ask("GET", f"{self._book}/forecasts", None, None)
         return answer
 
     def positions(self, limit: int = 100) -> list[dict[str, Any]]:
-        """Your bets (customer), the latest first."""
+        """Return your bets (customer), the latest first."""
         answer: list[dict[str, Any]] = self._ask("GET", f"{self._book}/positions?limit={limit}", None, None)
         return answer
 
@@ -123,7 +123,7 @@ class Client:
         return answer
 
     def _ask(self, method: str, path: str, body: Any, key: str | None) -> Any:
-        """Ask, and ask again where the answer did not come, or the server was busy: the key makes it once."""
+        """Send a request; retry if no answer came or the server was busy: the key makes it happen once."""
         headers = dict(self._headers) | {"content-type": "application/json"}
         if key is not None:
             headers["idempotency-key"] = key

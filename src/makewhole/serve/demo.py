@@ -1,4 +1,4 @@
-"""The demonstration: real flights, simulated passengers, and one who knows every outcome."""
+"""The demo: real flights, simulated passengers, and one customer who knows every outcome."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from makewhole.serve.service import Service
 
 BOOK = "united-delays"
 CLAIRVOYANT = "the clairvoyant"
-# So many flights have landed before anybody looks; each was open while so many others were offered.
+# How many flights have landed before the demo starts; how many were open at a time.
 _BEFORE, _OPEN = 600, 25
-# A flight that is offered now lands after so many seconds: time enough to buy.
+# A flight that is offered now lands after this many seconds: enough time to buy.
 _SECONDS = 60.0
 _PASSENGERS = 40
 _CAP = 40_000
-# Each airport has a reserve of its own, within the capital; and nobody may take more than her line.
+# Each airport has its own reserve, within the capital; no customer can win more than her line.
 _CAPITAL, _RESERVE, _LINE = 3_000_000, 900_000, 300_000
 _AIRPORTS = {"EWR": "Newark", "JFK": "JFK", "LGA": "La Guardia"}
 
@@ -39,7 +39,7 @@ _NOTE = (
 
 
 class DemoClock:
-    """The ledger's clock: behind, until the flights have landed that landed before anybody looks."""
+    """The ledger's clock: it runs behind until the flights that landed before the start have been played."""
 
     def __init__(self) -> None:
         self.behind = 0.0
@@ -50,10 +50,10 @@ class DemoClock:
 
 
 class Demo:
-    """United's flights from New York in 2013, in the order of their schedule, at a pace of so many a second.
+    """United's flights from New York in 2013, in the order of their schedule, `pace` flights a second.
 
     The forecast of a delay is how often flights of that hour to that place were late so far. Passengers
-    insure what a delay costs them, if the price suits them; the clairvoyant knows which will be late.
+    insure the cost of a delay if the price is low enough; the clairvoyant knows which flights will be late.
     """
 
     def __init__(self, service: Service, clock: DemoClock, pace: float) -> None:
@@ -66,14 +66,14 @@ class Demo:
         self._random = random.Random(0)  # noqa: S311 - simulated passengers, not secrets
         self._late: dict[Any, list[float]] = {}
         service.notes[BOOK] = _NOTE
-        apart = Grouped(Barrier(_RESERVE, spread=0.02))
+        by_airport = Grouped(Barrier(_RESERVE, spread=0.02))
         lines = Lines(each=_LINE)
         service.ledger.create(
-            BOOK, capital=_CAPITAL, max_stake=_CAP, unit="cent", correction=apart, lines=lines
+            BOOK, capital=_CAPITAL, max_stake=_CAP, unit="cent", correction=by_airport, lines=lines
         )
 
     def _chance(self, *keys: Any) -> float:
-        """How often flights were late: all, those of its hour, of its place; each leans on the last."""
+        """Return how often such flights were late; each key's frequency is shrunk towards the one before."""
         chance = 0.2
         for key in keys:
             count, late = self._late.setdefault(key, [0.0, 0.0])
@@ -95,8 +95,8 @@ class Demo:
         for number, row in enumerate(table.iter_rows(named=True)):
             keys = ("all", ("hour", row["hour"]), ("to", row["destination"], row["hour"] // 6))
             id_ = f"{row['date']} {row['origin']}-{row['destination']} {row['hour']:02d}h no. {number + 1}"
-            said = {"mu": round(self._chance(*keys), 4), "groups": [_AIRPORTS[row["origin"]]]}
-            await self._do({"do": "forecast", "id": id_} | said)
+            mu, groups = round(self._chance(*keys), 4), [_AIRPORTS[row["origin"]]]
+            await self._do({"do": "forecast", "id": id_, "mu": mu, "groups": groups})
             await self._sell(id_, row["late"])
             waiting.append((id_, row["late"], keys))
             if len(waiting) > (_OPEN if number < _BEFORE else open_at_once):
@@ -116,12 +116,12 @@ class Demo:
             name = f"passenger {self._random.randrange(_PASSENGERS)}"
             payout = 100 * self._random.randint(10, 40)
             quote = await self._service.desk.read(BOOK, partial(Book.quote, id=id_, by=name, payout=payout))
-            if quote.c <= 0.05:  # dearer than that, she leaves it
+            if quote.c <= 0.05:  # at a higher price she does not buy
                 await self._do({"do": "stake", "id": id_, "by": name, "stake": payout, "price": quote.price})
         if self._random.random() < 0.5:
             stake = 8_000 if late else -8_000
             await self._do({"do": "stake", "id": id_, "by": CLAIRVOYANT, "stake": stake})
 
     async def _do(self, request: dict[str, Any]) -> None:
-        with contextlib.suppress(Refusal):  # she may not have more: that is what the page is to show
+        with contextlib.suppress(Refusal):  # her line is used up: the page shows this
             await self._service.desk.write(BOOK, request)

@@ -16,12 +16,12 @@ from makewhole.ledger.refusals import UnknownBook
 from makewhole.ledger.writing import Waiting
 
 _GROUP = 64
-# For so many seconds at most the thread waits for more requests to store together.
+# The most seconds for which the thread waits for more requests to store together.
 _PATIENCE = 0.01
 
 
 class _Task(NamedTuple):
-    """Something to do: a request for a book, or a function of a book; and who waits for it."""
+    """A request for a book or a function of a book, and the future that waits for it."""
 
     book: str
     do: Any
@@ -29,39 +29,39 @@ class _Task(NamedTuple):
 
 
 class Desk:
-    """Takes requests from the event loop to the ledger's thread.
+    """Passes requests from the event loop to the ledger's thread.
 
-    What has come in while the last group was stored is stored together. Functions that only read are called
-    between groups: nothing is written then. What one turn of the event loop asks for goes to the thread at
-    once: waking it for each request would cost as much as a quote does.
+    Requests that arrive while one group is stored are stored together as the next. Functions that only read
+    are called between groups, when nothing is written. All requests of one turn of the event loop go to the
+    thread together: waking it for each would cost as much as a quote.
     """
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger, self._books = ledger, dict[str, Book]()
         self._queue: SimpleQueue[list[_Task] | None] = SimpleQueue()
-        self._coming: list[_Task] = []  # what this turn of the event loop has asked for
-        self._asked = self._taken = 0  # how many tasks in all, by the event loop and by the thread
+        self._coming: list[_Task] = []  # requests of this turn of the event loop
+        self._asked = self._taken = 0  # total tasks, as counted by the event loop and by the thread
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._work, name="desk", daemon=True)
         self.groups = 0
 
     def start(self) -> None:
-        """Begin to work, for the event loop that calls this."""
+        """Start the thread, for the event loop that calls this."""
         self._loop = asyncio.get_running_loop()
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish what is there, and end."""
+        """Finish all pending tasks, and stop the thread."""
         self._pass_on()
         self._queue.put(None)
         self._thread.join()
 
     def write(self, book: str, request: dict[str, Any]) -> asyncio.Future[list[Receipt]]:
-        """Do a request, stored when this is awaited; raises what the ledger refuses."""
+        """Do a request; awaiting it returns once it is stored, and raises the ledger's refusals."""
         return self._put(book, request)
 
     def read(self, book: str, function: Callable[[Book], Any]) -> asyncio.Future[Any]:
-        """Return what a function of a book returns."""
+        """Call a function of a book, and return its result."""
         return self._put(book, function)
 
     def _put(self, book: str, do: Any) -> asyncio.Future[Any]:
@@ -74,7 +74,7 @@ class Desk:
         return future
 
     def _pass_on(self) -> None:
-        """Give the thread what has come, in parts that are no larger than a group."""
+        """Give the thread the requests of this turn, in parts no larger than a group."""
         coming, self._coming = self._coming, []
         for start in range(0, len(coming), _GROUP):
             self._queue.put(coming[start : start + _GROUP])
@@ -90,17 +90,17 @@ class Desk:
             now = time.monotonic()
             self._taken += len(tasks)
             self.groups += 1
-            # Before anybody is answered: whoever asks again at once must not count twice.
+            # Before answering: a caller who immediately asks again must not count twice.
             wanted, until = len(tasks) + self._asked - self._taken, now + min(now - began, _PATIENCE)
             if self._loop is not None and not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(_deliver, done)
 
     def _gather(self, wanted: int, until: float) -> tuple[list[_Task], bool]:
-        """Take what has come, and whether more is to come.
+        """Return the waiting tasks, and whether more may come.
 
-        Storing takes the same time for one and for many. Whoever was just answered will soon ask again, so it
-        pays to wait until as many have come as were under way before: but not while somebody only reads, and
-        for no longer than the last group took.
+        Storing one request takes as long as storing many. Callers who were just answered will soon ask again,
+        so it pays to wait for as many requests as were under way before: but not while a caller only reads,
+        and for no longer than the last group took.
         """
         tasks: list[_Task] = []
         while len(tasks) < _GROUP:
@@ -124,12 +124,12 @@ class Desk:
                 continue
             try:
                 waiting.setdefault(name, []).append((future, Waiting(read_request(do))))
-            except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits must hear of it
+            except Exception as error:  # noqa: BLE001 - the caller must be told of any error
                 done.append((future, None, error))
         for name, several in waiting.items():
             try:
                 self._book(name).ask([asked for _, asked in several])
-            except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits must hear of it
+            except Exception as error:  # noqa: BLE001 - the caller must be told of any error
                 done += [(future, None, error) for future, asked in several if not asked.done]
             for future, asked in several:
                 if asked.done:
@@ -140,21 +140,21 @@ class Desk:
             try:
                 with self._ledger.store.lock, self._ledger.store.reading():  # once for all of them
                     done += [self._look(task) for task in reads]
-            except Exception as error:  # noqa: BLE001 - the database is away
-                told = {id(future) for future, _, _ in done}
-                done += [(task.future, None, error) for task in reads if id(task.future) not in told]
+            except Exception as error:  # noqa: BLE001 - the database is unavailable
+                answered = {id(future) for future, _, _ in done}
+                done += [(task.future, None, error) for task in reads if id(task.future) not in answered]
         return done
 
     def _look(self, task: _Task) -> tuple[asyncio.Future[Any], Any, Exception | None]:
         try:
             return task.future, task.do(self._book(task.book)), None
-        except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits must hear of it
+        except Exception as error:  # noqa: BLE001 - the caller must be told of any error
             return task.future, None, error
 
     def _book(self, name: str) -> Book:
         if name not in self._books:
             store = self._ledger.store
-            with store.lock:  # the ledger remembers each name that it is asked for: ask for those it has
+            with store.lock:  # the ledger caches every name it is asked for: ask only for those that exist
                 if "\0" in name or not store.head(name):
                     raise UnknownBook(f"there is no book {name!r}: create it first")
             self._books[name] = self._ledger.book(name)
@@ -162,7 +162,7 @@ class Desk:
 
 
 def _deliver(done: list[tuple[asyncio.Future[Any], Any, Exception | None]]) -> None:
-    """Wake everybody who waits; somebody may have gone away by now."""
+    """Wake all waiting callers, except those who have gone away."""
     for future, result, error in done:
         if future.cancelled():
             continue

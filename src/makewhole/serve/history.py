@@ -1,7 +1,7 @@
-"""What the page shows of the past: curves, settlements, reliability, and what customers took.
+"""The past as the page shows it: curves, settlements, reliability, and customers' winnings.
 
-It follows the log on a connection of its own, some thousand events at a time, so that nobody waits for it.
-Its memory goes with what is open and with the number of customers, not with what is settled.
+It follows the log on its own connection, some thousand events at a time, so that no request waits for it.
+Its memory grows with the number of open forecasts and of customers, not with what is settled.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _BINS = 10
 _RISK = 0.025
 _STEP = 20_000
 _LATEST = 20
-# So many of the latest settled stakes are kept, to replay them with other capitals.
+# How many of the latest settled stakes are kept, to replay them with other capitals.
 MOST_ROWS = 20_000
 
 
 class SettledRow(Struct, frozen=True, array_like=True):
-    """A stake on a forecast that was settled, or with a stake of 0 the forecast itself.
+    """A stake on a settled forecast, or with a stake of 0 the forecast itself.
 
     `on`, `seq` and `known` are the events of the forecast, of this stake, and of the settlement.
     """
@@ -44,7 +44,7 @@ class SettledRow(Struct, frozen=True, array_like=True):
     groups: list[str]
 
 
-class _Said(Struct):
+class _Version(Struct):
     """A version of a forecast."""
 
     seq: int
@@ -54,7 +54,7 @@ class _Said(Struct):
 
 
 class _Staked(Struct):
-    """A stake on a forecast that is open."""
+    """A stake on an open forecast."""
 
     seq: int
     on: int
@@ -64,22 +64,22 @@ class _Staked(Struct):
 
 
 class _OpenId(Struct):
-    """A forecast that is open: what is published now, its versions, and the stakes on them."""
+    """An open forecast: the published (μ, c), its versions, and the stakes on them."""
 
     published: tuple[float, float]
-    said: dict[int, _Said]
+    versions: dict[int, _Version]
     stakes: list[_Staked]
 
 
 class ThinnedCurve:
-    """Points of a line over time, thinned out as they become many."""
+    """Points of a line over time, thinned out as their number grows."""
 
     def __init__(self) -> None:
         self.points: list[tuple[float, ...]] = []
         self._every, self._count = 1, 0
 
     def add(self, *point: float) -> None:
-        """Add a point; the last one is always there."""
+        """Add a point; the latest point is always kept."""
         if self._count % self._every and self.points:
             self.points[-1] = point
         else:
@@ -96,11 +96,11 @@ class History:
     def __init__(self, book: str) -> None:
         self.book, self.seq = book, 0
         self.money, self.prices = ThinnedCurve(), ThinnedCurve()
-        self.settlements: list[dict[str, Any]] = []  # replaced as a whole: a page may be reading it
+        self.settlements: list[dict[str, Any]] = []  # replaced, never changed: a page may be reading it
         self.capital = self.lost = 0
-        self._dearest = 0.0  # the highest price that anybody has paid
+        self._highest = 0.0  # the highest c so far, published or charged
         self._open: dict[str, _OpenId] = {}
-        self.forecaster: dict[str, Any] = {}  # as the book began
+        self.forecaster: dict[str, Any] = {}  # its state when the book was created
         self.prices_of: dict[str, float] = {}  # by group, the latest published c
         self.settled_at = 0  # the event of the latest settlement
         self._settled: deque[list[SettledRow]] = deque()  # one list for each id
@@ -109,7 +109,7 @@ class History:
         self._bins = np.zeros((_BINS, 3))  # rows, sum of μ, sum of outcomes
 
     def follow(self, store: Store) -> bool:
-        """Read on; returns whether there may be more."""
+        """Read further events; returns whether there may be more."""
         for count, event in enumerate(store.events(self.book, self.seq), 1):
             self.seq = event.seq
             self._take(event)
@@ -124,12 +124,12 @@ class History:
         body, id_ = msgspec.json.decode(event.body), str(event.about)
         if kind == "forecast":
             c = body["published"][1]
-            self._say(id_, event.seq, body)
-            self._dearest = max(self._dearest, c)
-            self.prices.add(at, c, self._dearest)
+            self._publish(id_, event.seq, body)
+            self._highest = max(self._highest, c)
+            self.prices.add(at, c, self._highest)
         elif kind == "staked":
             by = [body["by"]] if isinstance(body["by"], str) else body["by"]
-            self._dearest = max(self._dearest, body["c"])
+            self._highest = max(self._highest, body["c"])
             self._open[id_].stakes.append(_Staked(event.seq, body["on"], by, body["stake"], body["price"]))
         elif kind in ("settled", "voided"):
             self._end(event, body)
@@ -141,15 +141,15 @@ class History:
             self.capital = int(self.forecaster["settings"]["capital"])
             self.money.add(at, 0, self.capital)
 
-    def _say(self, id_: str, seq: int, body: dict[str, Any]) -> None:
-        """Note a forecast. A version on which nobody has staked is forgotten when the next one comes."""
+    def _publish(self, id_: str, seq: int, body: dict[str, Any]) -> None:
+        """Record a forecast. A version without stakes is forgotten when the next one comes."""
         mu, c = body["published"]
         open_ = self._open.setdefault(id_, _OpenId((mu, c), {}, []))
         open_.published = (mu, c)
         used = {stake.on for stake in open_.stakes}
-        open_.said = {on: said for on, said in open_.said.items() if on in used}
+        open_.versions = {on: version for on, version in open_.versions.items() if on in used}
         groups = body.get("groups", [])
-        open_.said[seq] = _Said(seq, body["mu"], body.get("c_hat"), groups)
+        open_.versions[seq] = _Version(seq, body["mu"], body.get("c_hat"), groups)
         self.prices_of |= dict.fromkeys(groups, c)
 
     def _end(self, event: Event, body: dict[str, Any]) -> None:
@@ -157,9 +157,9 @@ class History:
         open_ = self._open.pop(id_)
         (mu, c), stakes = open_.published, open_.stakes
         if outcome is not None:
-            for one in stakes:
-                won = due_for(one.stake, one.price, outcome) - one.price
-                self.taken[one.by[-1]] = self.taken.get(one.by[-1], 0) + won
+            for staked in stakes:
+                name, won = staked.by[-1], due_for(staked.stake, staked.price, outcome) - staked.price
+                self.taken[name] = self.taken.get(name, 0) + won
             self._keep(event.seq, open_, outcome)
             self._bins[min(int(mu * _BINS), _BINS - 1)] += (1.0, mu, outcome)
             self.lost += body["payouts"] - body["premiums"]
@@ -177,15 +177,16 @@ class History:
         self.settlements = [line, *self.settlements[: _LATEST - 1]]
 
     def _keep(self, known: int, open_: _OpenId, outcome: int) -> None:
-        """Keep what was settled, and let go of the oldest."""
+        """Keep a settled forecast and its stakes, and drop the oldest."""
         rows = []
-        for said in open_.said.values():
-            rows.append((said, said.seq, 0, list[str]()))
-            rows += [(said, one.seq, one.stake, one.by) for one in open_.stakes if one.on == said.seq]
+        for version in open_.versions.values():
+            staked = [stake for stake in open_.stakes if stake.on == version.seq]
+            rows.append((version, version.seq, 0, list[str]()))
+            rows += [(version, stake.seq, stake.stake, stake.by) for stake in staked]
         self._settled.append(
             [
-                SettledRow(said.seq, seq, known, said.mu, said.c_hat, outcome, stake, by, said.groups)
-                for said, seq, stake, by in rows
+                SettledRow(v.seq, seq, known, v.mu, v.c_hat, outcome, stake, by, v.groups)
+                for v, seq, stake, by in rows
             ]
         )
         self.settled_at = known
@@ -194,11 +195,11 @@ class History:
             self._rows -= len(self._settled.popleft())
 
     def settled_rows(self) -> list[SettledRow]:
-        """The latest forecasts that were settled and the stakes on them, by the order of settlement."""
+        """Return the latest settled forecasts and the stakes on them, in order of settlement."""
         return [row for rows in self._settled.copy() for row in rows]
 
     def reliability(self) -> list[dict[str, float]]:
-        """Of every bin of forecasts: their mean, how often it happened, and the interval for that (95 %)."""
+        """Return for every bin of forecasts: the mean, how often it happened, and its 95 % interval."""
         rows = self._bins[self._bins[:, 0] > 0]
         if not len(rows):
             return []
@@ -211,7 +212,7 @@ class History:
         ]
 
     def charts(self) -> dict[str, Any]:
-        """What the page draws: columns of time, money lost, capital; time, c; and the reliability."""
+        """Return what the page draws: columns of time, money lost, capital; time, c; and the reliability."""
         money = [list(column) for column in zip(*self.money.points, strict=True)] or [[], [], []]
         prices = [list(column) for column in zip(*self.prices.points, strict=True)] or [[], [], []]
         return {"money": money, "prices": prices, "reliability": self.reliability()}

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the table of routes."""
+"""Build the OpenAPI document from the table of routes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PROBLEMS = {
 
 
 def document(version: str) -> dict[str, Any]:
-    """The document: every route with its roles, its body, its answer, and each problem that it can have."""
+    """Return the document: every route with its roles, its body, its answer, and its possible problems."""
     kinds = [Problem, *(e.answer for e in ENDPOINTS), *(e.body for e in ENDPOINTS if e.body is not None)]
     schemas, parts = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
     of = dict(zip(map(repr, kinds), schemas, strict=True))

@@ -1,4 +1,4 @@
-"""The pages: they work without any script; with it, what changes is shown as it changes."""
+"""The pages: they work without scripts; with scripts, they update live."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from makewhole.serve.routing import BookRoute
 from makewhole.serve.service import COOKIE, Service, read_body, same_site
 
 _HERE = Path(__file__).parent
-# So many groups are on the page: those that lost most.
+# How many groups the page shows: those that lost most.
 _MOST_GROUPS = 50
 
 
@@ -47,7 +47,7 @@ class Pages:
         self._service = service
         loader = jinja2.FileSystemLoader(_HERE / "templates")
         self._templates = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-        self._groups: dict[str, tuple[int, list[dict[str, Any]]]] = {}  # by book: as of which event, and what
+        self._groups: dict[str, tuple[int, list[dict[str, Any]]]] = {}  # by book: the event, and its rows
         self._templates.filters |= {
             "time": shown_time,
             "money": _money,
@@ -56,7 +56,7 @@ class Pages:
         }
 
     def routes(self) -> Iterator[BaseRoute]:
-        """All pages."""
+        """Yield the routes of all pages."""
         book = "/books/{book}"
         for path, function, methods in (
             ("/", self._home, ["GET"]),
@@ -114,7 +114,7 @@ class Pages:
     async def _read(self, request: Request, function: Callable[[Book], Any]) -> Any:
         return await self._service.desk.read(request.path_params["book"], function)
 
-    # --- for everybody ------------------------------------------------------------------------------------
+    # --- for everyone -------------------------------------------------------------------------------------
 
     async def _home(self, request: Request) -> Response:
         names = list(self._service.heads)
@@ -131,22 +131,22 @@ class Pages:
 
         told, inner, all_groups = await self._read(request, read)
         past = self._service.history(name)
-        groups = [one | {"c": past.prices_of.get(one["name"])} for one in all_groups[:_MOST_GROUPS]]
+        groups = [row | {"c": past.prices_of.get(row["name"])} for row in all_groups[:_MOST_GROUPS]]
         known = {"told": told, "inner": inner, "past": past, "note": self._service.notes.get(name, "")}
         more = len(all_groups) - len(groups)
         return self._page(request, "statement.html", groups=groups, more_groups=more, **known)
 
     def _groups_of(self, book: Book, inner: Statement) -> list[dict[str, Any]]:
-        """The groups of a book, those that lost most first: made once for every state of the book."""
+        """Return the groups of a book, those that lost most first; cached until the book changes."""
         seq = book.head()[0]
         known = self._groups.get(book.name)
         if known is None or known[0] != seq:
-            found = [_group(name, one) for name, one in inner.groups.items()]
-            known = self._groups[book.name] = (seq, sorted(found, key=lambda one: -one["lost"]))
+            rows = [_group(name, group) for name, group in inner.groups.items()]
+            known = self._groups[book.name] = (seq, sorted(rows, key=lambda row: -row["lost"]))
         return known[1]
 
     async def _charts(self, request: Request) -> Response:
-        await self._read(request, lambda book: None)  # a 404 where there is no such book
+        await self._read(request, lambda book: None)  # a 404 if there is no such book
         charts = self._service.history(request.path_params["book"]).charts()
         return Response(msgspec.json.encode(charts), media_type="application/json")
 
@@ -154,11 +154,11 @@ class Pages:
         found = await self._read(request, lambda book: book.open_forecasts())
         words = request.query_params.get("search", "")[:200]
         order = request.query_params.get("sort", "closes")
-        found = [one for one in found if words.lower() in one.id.lower()]
+        found = [forecast for forecast in found if words.lower() in forecast.id.lower()]
         keys: dict[str, Callable[[Any], Any]] = {
-            "closes": lambda one: (one.closes is None, one.closes or 0),
-            "chance": lambda one: -one.mu,
-            "name": lambda one: one.id,
+            "closes": lambda forecast: (forecast.closes is None, forecast.closes or 0),
+            "chance": lambda forecast: -forecast.mu,
+            "name": lambda forecast: forecast.id,
         }
         found.sort(key=keys.get(order, keys["closes"]))
         now = time.time_ns() // 1_000
@@ -259,7 +259,7 @@ class Pages:
         told, inner, found = await self._read(request, read)
         past = self._service.history(request.path_params["book"])
         most = sorted(past.taken.items(), key=lambda item: -item[1])[:20]
-        found.sort(key=lambda one: one.left)
+        found.sort(key=lambda forecast: forecast.left)
         self._service.trials.start(past)
         trial = self._service.trials.latest.get(past.book)
         known = {"told": told, "inner": inner, "found": found[:50], "most": most, "trial": trial}
@@ -267,7 +267,7 @@ class Pages:
 
     async def _capitals(self, request: Request) -> Response:
         self._who(request, "publisher")
-        await self._read(request, lambda book: None)  # a 404 where there is no such book
+        await self._read(request, lambda book: None)  # a 404 if there is no such book
         trial = await self._service.trials.of(self._service.history(request.path_params["book"]))
         headers = {"cache-control": "no-store"}
         return Response(msgspec.json.encode(trial), headers=headers, media_type="application/json")
@@ -291,23 +291,23 @@ class Pages:
         return answer
 
 
-def _group(name: str | int, told: Statement) -> dict[str, Any]:
-    """A row of the table of groups."""
-    verdict = "losing" if told.alarm else "unlucky" if told.total_loss > 0 else "neither"
-    if told.refuted:
+def _group(name: str | int, own: Statement) -> dict[str, Any]:
+    """Return a row of the table of groups, from the group's own statement."""
+    verdict = "losing" if own.alarm else "unlucky" if own.total_loss > 0 else "neither"
+    if own.refuted:
         verdict += "; the forecasts are refuted"
-    sums = {"rounds": told.rounds, "bets": told.bets, "turnover": told.turnover, "lost": told.total_loss}
+    sums = {"rounds": own.rounds, "bets": own.bets, "turnover": own.turnover, "lost": own.total_loss}
     return {"name": str(name), "verdict": verdict} | sums
 
 
 def _id(request: Request) -> str:
-    """The id that a page is about. It may be any text, such as "..", which would not survive in a path."""
+    """Return the page's id, from the query: it may be any text, such as "..", which breaks in a path."""
     return request.query_params.get("id", "")
 
 
 def _timeline(events: list[Event]) -> list[tuple[int, str]]:
-    """What happened to an id, in words; nobody is named."""
-    told = []
+    """Return what happened to an id, in words; no customer is named."""
+    timeline = []
     for event in events:
         body = event.data()
         if event.kind == "forecast":
@@ -324,17 +324,17 @@ def _timeline(events: list[Event]) -> list[tuple[int, str]]:
             words = f"called off: {_money(body['refunds'])} returned"
         else:
             words = f"compensated outside the certificate: {_money(body['amount'])}"
-        told.append((event.at, words))
-    return told
+        timeline.append((event.at, words))
+    return timeline
 
 
 def _is_amount(text: str) -> bool:
-    """Whether a text is a whole number, and not of thousands of digits."""
+    """Whether a text is a whole number of reasonable length."""
     return text.isascii() and text.isdigit() and len(text) <= 20
 
 
 def _read_quote(form: dict[str, str]) -> dict[str, Any]:
-    """What the slip asks: a payout, or lines such as "fly: 0, 9000"."""
+    """Return what the form asks for: a payout, or lines such as "fly: 0, 9000"."""
     if form.get("payout", "").strip():
         text = form["payout"].replace(" ", "").replace(",", "").replace("\u202f", "")
         if not _is_amount(text):
@@ -354,5 +354,5 @@ def _read_quote(form: dict[str, str]) -> dict[str, Any]:
 
 
 def page_routes(service: Service) -> Iterator[BaseRoute]:
-    """The routes of the pages."""
+    """Yield the routes of the pages."""
     return Pages(service).routes()

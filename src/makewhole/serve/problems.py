@@ -1,4 +1,4 @@
-"""Errors as problem+json (RFC 9457): which rule was broken, what the limit is, and nothing of the inside."""
+"""Errors as problem+json (RFC 9457): which rule was broken, what the limit is, and no internals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.responses import Response
 from makewhole.insured.refusals import PriceRefused, Refusal, StakeRefused
 from makewhole.ledger import refusals
 
-# The status of each kind of refusal; the first that fits.
+# The status of each kind of error; the first match counts.
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (refusals.UnknownSubject, 404),
     (refusals.UnknownBook, 404),
@@ -22,7 +22,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (msgspec.ValidationError, 422),
     (msgspec.DecodeError, 400),
     (UnicodeDecodeError, 400),
-    (RecursionError, 422),  # endless brackets
+    (RecursionError, 422),  # JSON that is nested too deeply
     (ValueError, 422),
     (TypeError, 422),
 )
@@ -44,7 +44,7 @@ _TITLES = {
 
 
 class Problem(msgspec.Struct, omit_defaults=True):
-    """What went wrong: `type` is the rule, `detail` says it in words, `limit` is what would be accepted."""
+    """An error: `type` is the rule, `detail` explains it, `limit` is what would be accepted."""
 
     title: str
     status: int
@@ -53,8 +53,8 @@ class Problem(msgspec.Struct, omit_defaults=True):
     limit: float | list[float] | None = None
 
 
-class Stop(Exception):  # noqa: N818 - it ends a request, as it should
-    """Answer with a problem."""
+class Stop(Exception):  # noqa: N818 - ending a request this way is normal
+    """Raised to answer a request with a problem."""
 
     def __init__(
         self,
@@ -66,11 +66,11 @@ class Stop(Exception):  # noqa: N818 - it ends a request, as it should
     ) -> None:
         super().__init__(detail)
         self.problem = Problem(_TITLES[status], status, kind, detail, limit)
-        self.wait = wait  # for how many seconds, after a 429
+        self.wait = wait  # seconds until the next try, after a 429
 
 
 def answer(problem: Problem, wait: int = 1) -> Response:
-    """The problem as a response."""
+    """Return the problem as a response."""
     headers = {"www-authenticate": "Bearer"} if problem.status == 401 else {}
     if problem.status in (429, 503):
         headers["retry-after"] = str(wait)
@@ -79,7 +79,7 @@ def answer(problem: Problem, wait: int = 1) -> Response:
 
 
 def problem_of(error: Exception) -> Problem:
-    """The problem that an error stands for; anything unforeseen says nothing about itself."""
+    """Return the problem for an error; an unexpected error reveals no details."""
     if isinstance(error, Stop):
         return error.problem
     for kind, status in _STATUS:

@@ -1,6 +1,6 @@
 """Why the promises on the page hold: each with its theorem, its proof, and the tests that try to break it.
 
-The words are those of docs/theory.md and docs/ledger.md, which an installed package does not have; a test
+The text is that of docs/theory.md and docs/ledger.md, which are not installed with the package; a test
 compares them.
 """
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class PromiseProof(NamedTuple):
-    """A promise (`id` is its place on the page), what is claimed, why it holds, and the tests of it."""
+    """A promise (`id` is its place on the page), the claim, why it holds, and its tests."""
 
     id: str
     promise: str

@@ -1,4 +1,4 @@
-"""Routes to books whatever they are called: a slash in a name is %2F in a path."""
+"""Routes to books of any name: a slash in a name is %2F in a path."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
-# Stands for a slash in a name while a path is matched. No path decodes to it: half a character is not UTF-8.
+# Stands for a slash in a name while a path is matched. No path decodes to it: a surrogate is not UTF-8.
 _SLASH = "\udc2f"
 _ESCAPED = re.compile(r"%2f", re.IGNORECASE)
 
@@ -18,7 +18,7 @@ class BookRoute(Route):
     """A route whose parameters may have slashes in them."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Match the path as it was sent: a web server gives it decoded, which takes %2F for a slash."""
+        """Match the path as it was sent: the server also gives it decoded, but there %2F is a slash."""
         raw: bytes = scope.get("raw_path") or b""
         if scope["type"] != "http" or b"%2" not in raw:
             return super().matches(scope)
@@ -33,9 +33,9 @@ class BookRoute(Route):
 
 
 def api_path(scope: Scope) -> tuple[str, dict[str, str]]:
-    """What the API calls a path, such as /api/books/{book}/quotes, and what stands in the place of names.
+    """Return a path's template, such as /api/books/{book}/quotes, and the values of its parameters.
 
-    It need not be one that the API has. What is not of this form is returned as it is.
+    The API need not have such a route. A path of another form is returned unchanged.
     """
     path: str = scope["path"]
     if not path.startswith("/api/"):

@@ -24,7 +24,7 @@ from makewhole.serve.service import Service
 def run(
     where: str, *, key: Path | None = None, host: str = "127.0.0.1", port: int = 8000, rate: float = 50.0
 ) -> None:
-    """Serve a ledger until it is interrupted."""
+    """Serve a ledger until interrupted."""
     with (
         _listening(host, port) as line,
         Ledger.open(where, key=key) as ledger,
@@ -34,7 +34,7 @@ def run(
 
 
 def run_demo(*, host: str = "127.0.0.1", port: int = 8000, pace: float = 2.0) -> None:
-    """Serve a book on real flights, sold to simulated passengers, until it is interrupted."""
+    """Serve a book on real flights, sold to simulated passengers, until interrupted."""
     with _listening(host, port) as line, tempfile.TemporaryDirectory(prefix="makewhole-") as folder:
         where = str(Path(folder) / "demo.db")
         clock = DemoClock()
@@ -48,7 +48,7 @@ def run_demo(*, host: str = "127.0.0.1", port: int = 8000, pace: float = 2.0) ->
 
 
 def _run(main: Coroutine[Any, Any, None]) -> None:
-    """Run it in uvloop, which is faster, where that is installed."""
+    """Run it in uvloop, which is faster, if that is installed."""
     try:
         import uvloop
     except ModuleNotFoundError:
@@ -58,9 +58,9 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens; an OSError if the port is taken, before an address is printed."""
+    """Return a listening socket; raise an OSError if the port is taken, before the address is printed."""
     made = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    # What is accepted inherits it. Without it an answer in two parts waits 40 ms for the client's word.
+    # Accepted connections inherit it. Without it an answer in two parts waits 40 ms for the client's ACK.
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return made
 
@@ -81,22 +81,22 @@ async def _serve(
     server = uvicorn.Server(config)
 
     def stop(*_: Any) -> None:
-        service.stopping.set()  # an open stream must not hold up the end: it hears of it at once
+        service.stopping.set()  # tells open streams to end immediately, so that they do not delay the exit
         server.should_exit = True
 
-    # Our own handlers: uvicorn's would raise the signal again after the end, which looks like an error.
+    # Our own handlers: uvicorn's would raise the signal again at the end, which looks like an error.
     server.capture_signals = contextlib.nullcontext
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
     host, port = line.getsockname()[:2]
-    print(f"http://{f'[{host}]' if ':' in host else host}:{port}{more}", flush=True)  # noqa: T201 - where it is
+    print(f"http://{f'[{host}]' if ':' in host else host}:{port}{more}", flush=True)  # noqa: T201 - the address
     task = None if beside is None else asyncio.create_task(_beside(service, beside))
     if task is not None:
         task.add_done_callback(lambda ended: None if ended.cancelled() or not ended.exception() else stop())
     gc.collect()
-    gc.freeze()  # what was imported stays: looking through it again and again takes a fifth of a quote's time
-    # Requests leave few cycles behind, but with hundreds of them open at once the collector would be called
-    # after every few, and each time look through all the connections that only listen.
+    gc.freeze()  # imported modules stay alive: scanning them repeatedly takes a fifth of a quote's time
+    # Requests leave few cycles behind, but with hundreds open at a time the collector would run after every
+    # few of them, and each time scan all the connections that only listen.
     gc.set_threshold(20_000, 10, 10)
     await server.serve(sockets=[line])
     if task is not None:

@@ -1,4 +1,4 @@
-"""The service: a ledger, the keys to it, limits, and what every request has to do with."""
+"""The service: a ledger, its keys, limits, and the state shared by all requests."""
 
 from __future__ import annotations
 
@@ -27,49 +27,49 @@ from makewhole.serve.problems import Stop
 
 COOKIE = "makewhole_key"
 MOST_BYTES, MOST_LINES = 65_536, 1_048_576
-# A body must be here within so many seconds after its headers: else anybody could hold many requests open.
+# A body must arrive within this many seconds of its headers: else a client could hold many requests open.
 BODY_SECONDS = 10.0
 _JSON_HEADERS = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
-# Live updates go out this often, however much happens in between.
+# The seconds between live updates, no matter how much happens in between.
 TICK = 0.5
 
 
 class RequestLimits:
-    """So many requests a second for each key, or without one for each address, and as many again at once.
+    """Allow each key, or without one each address, `rate` requests a second and a burst of as many.
 
-    A request of many lines is let through as any other, and counts as so many: whoever sent it waits longer.
+    A request of many lines is admitted like any other, but each line counts: its sender then waits longer.
     """
 
     def __init__(self, rate: float) -> None:
         self._rate, self._left = rate, dict[str, tuple[float, float]]()
 
     def allow(self, who: str) -> bool:
-        """Whether somebody may ask now."""
+        """Whether this caller may send a request now."""
         return not self._rate or self.wait(who) == 0.0
 
     def wait(self, who: str) -> float:
-        """Let somebody ask; or return for how many seconds she has to wait until she may."""
+        """Admit a request and return 0, or return how many seconds the caller must wait."""
         if not self._rate:
             return 0.0
         now = time.monotonic()
         if len(self._left) > 100_000:
             self._left.clear()
-        most = max(self._rate, 1.0)  # below one a second, one must still fit
+        most = max(self._rate, 1.0)  # at a rate below 1, a single request must still be admitted
         left, last = self._left.get(who, (most, now))
         left = min(most, left + (now - last) * self._rate)
         allowed = left >= 1.0
-        self._left[who] = (left - allowed, now)  # what is refused costs nothing: else nobody got through
+        self._left[who] = (left - allowed, now)  # refused requests are not charged
         return 0.0 if allowed else (1.0 - left) / self._rate
 
     def count(self, who: str, more: int) -> None:
-        """Count requests that came together with one that was allowed."""
+        """Charge further requests that came with an admitted one."""
         if self._rate and more > 0:
             left, last = self._left.get(who, (max(self._rate, 1.0), time.monotonic()))
             self._left[who] = (left - more, last)
 
 
 class Service:
-    """A ledger, served: what every request has to do with."""
+    """A ledger served over HTTP: the state shared by all requests."""
 
     def __init__(
         self, ledger: Ledger, past: Store | None = None, *, rate: float = 50.0, settles: bool = True
@@ -84,11 +84,11 @@ class Service:
         self.heads: dict[str, int] = {}
         self.beat, self.news = asyncio.Event(), dict[str, tuple[int, str]]()
         self.failures, self._told = 0, ""
-        self.notes: dict[str, str] = {}  # what a book's page says first
+        self.notes: dict[str, str] = {}  # the first words on a book's page
 
     @contextlib.asynccontextmanager
     async def running(self, _: Any = None) -> AsyncIterator[None]:
-        """Work while the application runs."""
+        """Run the background work while the application runs."""
         self.keys.refresh()
         self.desk.start()
         self.stopping = asyncio.Event()
@@ -103,25 +103,25 @@ class Service:
             self.desk.stop()
 
     async def _tick(self) -> None:
-        """Twice a second: settle what is final, see what others have written, and who may do what."""
+        """Twice a second: settle final outcomes, follow what other processes wrote, and refresh the keys."""
         while not self.stopping.is_set():
             wait, names = TICK, list[str]()
             try:
                 await asyncio.to_thread(self.keys.refresh)
                 names = await asyncio.to_thread(self.ledger.books)
-            except Exception as error:  # noqa: BLE001 - the database may be away; the next tick tries again
+            except Exception as error:  # noqa: BLE001 - the database may be unavailable; the next tick tries again
                 self._failed("the ledger", error)
             for name in names:
                 try:
                     if await self._look(name):
                         wait = 0.0
-                except Exception as error:  # noqa: BLE001 - a damaged book must not hold up the others
+                except Exception as error:  # noqa: BLE001 - a damaged book must not block the others
                     self._failed(f"book {name!r}", error)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.stopping.wait(), wait)
 
     async def _tell(self) -> None:
-        """Twice a second: wake all who listen. What they are told is made once for all of them."""
+        """Twice a second: wake all listeners. Their messages are built once for all of them."""
         while not self.stopping.is_set():
             for name, head in self.heads.items():
                 if self.news.get(name, (0, ""))[0] != head:
@@ -137,9 +137,9 @@ class Service:
         beat.set()
 
     def _failed(self, what: str, error: Exception) -> None:
-        """Count what went wrong between requests, and say it once: somebody has to see to it.
+        """Count a failure between requests, and log it once, for the operator.
 
-        A database that is away comes back, or `/ready` says so: it is only counted.
+        An unavailable database is only counted: it comes back, or `/ready` reports it.
         """
         self.failures += 1
         text = f"{what}: {error!r}"
@@ -148,20 +148,20 @@ class Service:
             logging.getLogger("makewhole.serve").warning(text)
 
     async def _look(self, name: str) -> bool:
-        """Settle what is final in a book, and follow its log; returns whether there may be more of it."""
+        """Settle final outcomes in a book, and follow its log; returns whether there may be more of it."""
         if self.settles and await self.desk.read(name, lambda book: book.due_ids()):
             await self.desk.write(name, {"do": "settle"})
         self.heads[name] = await self.desk.read(name, lambda book: book.head()[0])
         return await asyncio.to_thread(self.history(name).follow, self._past)
 
     def history(self, book: str) -> History:
-        """The past of a book, as far as it was read."""
+        """Return the past of a book, as far as it was read."""
         return self._histories.setdefault(book, History(book))
 
     # --- one request --------------------------------------------------------------------------------------
 
     def access(self, request: Request) -> Access | None:
-        """Who asks: by the key in the header, or in the page's cookie; a Stop if it is worth nothing."""
+        """Return the caller's access, by the key in the header or cookie; raise a Stop if it is invalid."""
         given = header(request, b"authorization")
         if given is not None:
             scheme, _, text = given.partition(" ")
@@ -177,7 +177,7 @@ class Service:
         return self.keys.find(cookie)
 
     def admit(self, request: Request) -> Access | None:
-        """Who asks; a Stop if that is too often."""
+        """Return the caller's access; raise a Stop if she sends too many requests."""
         access = self.access(request)
         seconds = self.limits.wait(_address(request) if access is None else access.id)
         if seconds:
@@ -185,7 +185,7 @@ class Service:
         return access
 
     def endpoint(self, endpoint: Endpoint) -> Callable[[Request], Any]:
-        """The function that answers requests to a route."""
+        """Return the function that answers requests to a route."""
         decoder = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body)
         encode = msgspec.json.Encoder().encode
 
@@ -219,7 +219,7 @@ class Service:
 
 
 class _Json(Response):
-    """JSON, with its headers made at once: Starlette's own way takes as long as making the JSON."""
+    """A JSON response with prebuilt headers: Starlette takes as long for them as for the JSON itself."""
 
     def __init__(self, body: bytes) -> None:
         self.status_code, self.body, self.background = 200, body, None
@@ -227,15 +227,15 @@ class _Json(Response):
 
 
 def same_site(request: Request) -> bool:
-    """Whether a page of this server asks, and not one of another site in the same browser."""
+    """Whether a request comes from a page of this server, and not from another site in the same browser."""
     origin = request.headers.get("origin")
     return origin is not None and urlsplit(origin).netloc == request.headers.get("host")
 
 
 def header(request: Request, name: bytes) -> str | None:
-    """The first header of a name in small letters; None if there is none.
+    """Return the first header with this lower-case name; None if there is none.
 
-    Starlette's own way takes three times as long, and an exception where there is none.
+    Starlette's own lookup takes three times as long, and raises an exception if there is none.
     """
     for key, value in request.scope["headers"]:
         if key == name:
@@ -245,14 +245,14 @@ def header(request: Request, name: bytes) -> str | None:
 
 
 def _address(request: Request) -> str:
-    """Where a request comes from."""
+    """Return the address that a request comes from."""
     return "" if request.client is None else request.client.host
 
 
 async def read_body(request: Request, most: int = MOST_BYTES) -> bytes:
-    """The body, up to a limit.
+    """Return the body, up to a limit.
 
-    Nearly always it is there already. It is taken then without a timer, which would cost more than the rest.
+    Nearly always it has already arrived. It is then read without a timer, which would cost more than reading.
     """
     reading = _read_body(request, most)
     try:
@@ -269,10 +269,10 @@ async def read_body(request: Request, most: int = MOST_BYTES) -> bytes:
 
 @types.coroutine
 def _rest(begun: Coroutine[Any, Any, bytes], awaited: Any) -> Generator[Any, Any, bytes]:
-    """What a coroutine returns that has begun, and waits for `awaited`."""
+    """Finish a coroutine that has started and waits for `awaited`; return its result."""
     try:
         yield awaited
-    except BaseException as error:  # noqa: BLE001 - a cancellation is for the coroutine to hear of
+    except BaseException as error:  # noqa: BLE001 - a cancellation must reach the coroutine
         yield begun.throw(error)
     whole: bytes = yield from begun
     return whole
@@ -282,7 +282,7 @@ async def _read_body(request: Request, most: int) -> bytes:
     parts, size, more = list[bytes](), 0, True
     while more:
         message = await request.receive()
-        if message["type"] == "http.disconnect":  # nobody hears it, but nothing failed
+        if message["type"] == "http.disconnect":  # the client is gone, but nothing failed
             raise Stop(400, "the body ended before its end")
         parts.append(message.get("body", b""))
         size += len(parts[-1])
@@ -293,7 +293,7 @@ async def _read_body(request: Request, most: int) -> bytes:
 
 
 def _count_lines(body: bytes) -> int:
-    """How many requests a body of lines has at most: blank lines are none, but nobody sends them."""
+    """Return an upper bound on the number of requests in a body of lines: blank lines count as well."""
     return body.count(b"\n") + 1
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LINEUP", "STUDIES", "find", "make_events", "run"]
 
-# name -> module and variable; a module is imported when its study is asked for, to keep start-up fast
+# name -> module and variable; a module is imported on first use, to keep start-up fast
 STUDIES = {
     "statements": "statements:STUDY",
     "flights": "flights:STUDY",
@@ -31,14 +31,14 @@ STUDIES = {
 
 
 def __getattr__(name: str) -> Any:
-    places = {"LINEUP": "lineup", "make_events": "own"}  # imported when asked for, like the studies
+    places = {"LINEUP": "lineup", "make_events": "own"}  # imported on first use, like the studies
     if name in places:
         return getattr(importlib.import_module(f"{__name__}.{places[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def find(name: str) -> Study:
-    """The study of this name; raises a ValueError if there is none."""
+    """Return the study of this name; raise a ValueError if there is none."""
     if name not in STUDIES:
         raise ValueError(f"study must be one of {', '.join(STUDIES)}; got {name!r}")
     module, variable = STUDIES[name].split(":")
@@ -71,29 +71,30 @@ def run(
     name
         "statements", "flights", "mnist", "adult", "adversaries", "frontier" or "market".
     rounds
-        Use only the first so many events of each run; of adversaries, the length of the longest game.
+        Use only the first `rounds` events of each run; for adversaries, the length of the longest game.
     seeds
-        How many seeds, 0, 1, …; verdicts rest on the spread over them. By default the study's own number.
+        How many seeds, 0, 1, …; verdicts depend on the spread over them. By default the study's own number.
     corrections
         Names from `makewhole.studies.LINEUP`; or a dict from a name to a function of (rounds, c_range,
         seed) that makes a fresh correction. That may be one of makewhole's or your own, with the four methods
         of `makewhole.Correction`. Your own runs in a plain Python loop: expect some 100,000 steps a second.
-        In the studies "frontier" and "market" these are what the reserves or the barrier are compared with.
+        In the studies "frontier" and "market" the reserves or the barrier are compared with these.
     data
         flights: a path to a file of flights, or `Events` (see `make_events`). mnist and adult: `Events` with
-        `z`, in place of the data set. frontier, market: a dict from a name to a log, a frame with the columns
-        mu, y, stake and, if there is one, c_hat.
+        `z`, instead of the data set. frontier, market: a dict from a name to a log, a frame with the columns
+        mu, y, stake and, optionally, c_hat.
     agents
         adversaries: names of our agents; or a dict from a name to a function of (nature, rounds, seed) that
-        makes a fresh agent, something with the method `act` (see `makewhole.agents`). Outcomes are fair
-        coins, and `nature.outcome()` tells the round's outcome. Games of your own are shorter by default.
+        makes a fresh agent, an object with the method `act` (see `makewhole.agents`). Outcomes are fair
+        coins, and `nature.outcome()` returns the round's outcome. Games of your own agents are shorter by
+        default.
     shares
         flights: the shares of cautious passengers.
     airline, shuffle
         flights: a carrier's code; a random order instead of the schedule's.
     authors
-        flights: as in the authors' published code where that differs from ours (`FlightSettings` says how),
-        with the corrections that it has.
+        flights: use the authors' published choices where they differ from ours (`FlightSettings` says how),
+        and their corrections.
     out
         Write Parquet, figures and a report to the folder `out/<name>`, as the command line does. Files there
         that makewhole did not write are neither changed nor removed; a FileExistsError says so before the
@@ -105,13 +106,13 @@ def run(
     scheduler
         The address of a Dask scheduler to run on.
     watch
-        Called at the start and after each run with (claims so far, runs done, runs in all).
+        Called at the start and after each run with (claims so far, runs done, total runs).
 
     Returns
     -------
     StudyResult
-        `results`, `summary` and `claims` are frames; `columns` tells what each column means; `figures` are
-        drawn when asked for.
+        `results`, `summary` and `claims` are frames; `columns` says what each column means; `figures` are
+        drawn on first use.
 
     Raises
     ------

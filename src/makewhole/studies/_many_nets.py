@@ -1,4 +1,4 @@
-"""Algorithm 2 for many decision tasks at once, compiled: one network for μ, and one for c per task.
+"""Algorithm 2 for many decision tasks in one pass, compiled: one network for μ, and one for c per task.
 
 Stakes depend on μ̂ alone and no network on λ, so one pass over the data serves every task and every
 correction. The tasks' c-networks lie side by side in one single-precision matrix (a row of all tasks'
@@ -70,7 +70,7 @@ def task_steps(v: Any, active: Any, slope: float, gradients: Any, rate: float) -
 
 
 def choose(losses: Any, mu: float) -> tuple[float, int]:
-    """The trustful action under μ, by its losses (action, outcome), and the stake that hedges it."""
+    """Return the hedge of the trustful action under μ, and that action; losses are (action, outcome)."""
     best, action = np.inf, 0
     for a in range(losses.shape[0]):
         expected = (1.0 - mu) * losses[a, 0] + mu * losses[a, 1]

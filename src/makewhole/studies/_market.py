@@ -1,8 +1,8 @@
 """A season of flights, compiled: draw the passengers, find the price, add up everyone's money.
 
-Per flight a thousand people would fly, each at some price; the airline takes the highest price at which its
-seats sell. Everything here is plain Python that numba compiles on first use; `tests/studies/test_flights.py`
-has the same season in slow, obvious Python.
+For each flight a thousand people would fly, each at some price; the airline asks the highest price at which
+its seats sell. Everything here is plain Python that numba compiles on first use;
+`tests/studies/test_flights.py` has the same season in slow, obvious Python.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def scramble(word: Any, key: Any) -> Any:
 
 
 def uniform(i: int, first: Any, second: Any) -> float:
-    """The i-th number in (0, 1) of the stream that two keys name; a fresh one for every passenger."""
+    """Return the i-th number in (0, 1) of the stream with these two keys; a new one for every passenger."""
     word = scramble(np.uint32(np.uint32(i) * np.uint32(0x9E3779B9) + first), second)
     return (np.float64(word) + 0.5) * (1.0 / 4294967296.0)
 
 
 def exponential(x: float) -> float:
-    """e^x for 0 <= x < 20 to 14 digits: a power of two and a polynomial; libm's does not vectorise."""
+    """Return e^x for 0 <= x < 20 to 14 digits: a power of two and a polynomial; libm's does not vectorise."""
     t = x * 1.4426950408889634
     k = math.floor(t + 0.5)
     f = (t - k) * 0.6931471805599453
@@ -62,7 +62,7 @@ def exponential(x: float) -> float:
 
 
 def draw_people(first: Any, second: Any, r_alt: Any, r_trip: Any, c_delay: Any) -> None:
-    """r_alt ~ U(0, 200), r_trip ~ U(0, 400) but no less than r_alt, c_delay = 0.2·e^z with z ~ U(4, 9)."""
+    """Draw r_alt ~ U(0, 200), r_trip ~ U(0, 400) but at least r_alt, c_delay = 0.2·e^z with z ~ U(4, 9)."""
     people = len(r_alt)
     first, second = np.uint32(first), np.uint32(second)
     for i in range(people):
@@ -75,7 +75,7 @@ def draw_people(first: Any, second: Any, r_alt: Any, r_trip: Any, c_delay: Any) 
 
 
 def set_prices(r_alt: Any, r_trip: Any, c_delay: Any, groups: Any, weights: Any, price: Any) -> None:
-    """Set the most that each would pay: r_trip − r_alt, less the group's weight on the cost of a delay."""
+    """Set the most that each would pay: r_trip − r_alt − the group's weight times the cost of a delay."""
     for i in range(groups[0]):
         price[i] = r_trip[i] - r_alt[i] - weights[0] * c_delay[i]
     for i in range(groups[0], groups[1]):
@@ -93,10 +93,10 @@ def count_above(price: Any, x: float) -> int:
 
 
 def select(price: Any, rank: int, guess: float, scratch: Any) -> float:
-    """Find the value that `rank` others exceed.
+    """Return the value that `rank` others exceed.
 
     Counting is much faster than sorting: narrow a bracket around the guess, the last flight's price, by
-    counting what lies above its ends, until few are left to sort.
+    counting the values above its ends, until few are left to sort.
     """
     step = 8.0
     low, high = guess - step, guess + step
@@ -221,7 +221,7 @@ def make_season(propose: Callable[..., Any], observe: Callable[..., Any]) -> Cal
 
 
 def _compile_callees() -> None:
-    """Compile what every season calls; numba looks compiled callees up among the globals."""
+    """Compile the functions that every season calls; numba looks compiled callees up in the globals."""
     global _market, _predict, _learn
     if _market is None:
         inner = (scramble, uniform, exponential, draw_people, set_prices, count_above, select)
@@ -230,7 +230,7 @@ def _compile_callees() -> None:
 
 
 def plain_season(propose: Callable[..., Any], observe: Callable[..., Any]) -> Callable[..., None]:
-    """The season of a correction that cannot be compiled: the same loop as plain Python."""
+    """Return the season of a correction that cannot be compiled: the same loop as plain Python."""
     _compile_callees()
     return make_season(propose, observe)
 

@@ -1,4 +1,4 @@
-"""Every correction against every adversary in ever longer games, to see whose mean loss vanishes.
+"""Play every correction against every adversary in ever longer games, to see whose mean loss vanishes.
 
 μ = ½, ĉ = 0, unit stakes and M = 1 throughout, so every target is ±½. The games are those of
 `makewhole.agents` against an `InsuredForecaster`. They run compiled for our agents and our corrections, and
@@ -28,7 +28,7 @@ from makewhole.studies.study import Options, Result, Study, StudyPicture, StudyP
 
 AGENTS = ("clairvoyant", "insider", "phase doubling", "draw reading", "pushing")
 INSIDE_PROBABILITY = 0.7
-LONGEST, LONGEST_OWN = 10_000_000, 100_000  # rounds of the longest game; with the user's own, which is slower
+LONGEST, LONGEST_OWN = 10_000_000, 100_000  # rounds of the longest game; the user's own agents are slower
 BOUNDS_SHOWN = ("deterministic swap", "reserve 0.01")
 SHOWN = ("swap", "swap 1/3", "naive", "standard 1", "deterministic swap", "reserve 0.01")
 
@@ -43,10 +43,10 @@ class AdversarySettings:
 
 
 def target_of(agent: int, c: float, t: int, cell: int, beta: int, credits_left: float, draw: float) -> float:
-    """The target that the agent's stake makes: +½ or −½; 0 if it stakes nothing."""
-    if agent == 0:  # knows the outcome, and bets wherever that pays
+    """Return the target that the agent's stake makes: +½ or −½; 0 if it stakes nothing."""
+    if agent == 0:  # knows the outcome, and bets if that pays
         return 0.5 if c < 0.5 else 0.0
-    if agent == 1:  # knows Pr[y = 1] = 0.7, and bets on 1 wherever that pays
+    if agent == 1:  # knows Pr[y = 1] = 0.7, and bets on 1 if that pays
         if c >= INSIDE_PROBABILITY - 0.5:
             return 0.0
         return 0.5 if draw < INSIDE_PROBABILITY else -0.5
@@ -56,7 +56,7 @@ def target_of(agent: int, c: float, t: int, cell: int, beta: int, credits_left: 
             t >>= 1
             phase += 1
         return 0.5 if phase % 2 == 1 else -0.5
-    if agent == 3:  # reads off c which cell was drawn
+    if agent == 3:  # reads from c which cell was drawn
         return -0.5 if cell == beta and credits_left > 0.0 else 0.5
     return -0.5 if c > 0.0 else 0.5  # pushes away from λ
 
@@ -87,9 +87,9 @@ def _compiled_game(propose: Callable[..., Any], observe: Callable[..., Any]) -> 
 
 
 def mean_loss(agent: str, correction: str, rounds: int, seed: int, own: Own = NOTHING) -> float:
-    """The forecaster's mean loss in one game, in units of the cap.
+    """Return the forecaster's mean loss in one game, in units of the cap.
 
-    Raises a ValueError if nobody has an agent or a correction of that name.
+    Raises a ValueError if the agent or the correction is unknown.
     """
     chosen = make_correction(correction, rounds, (0.0, 0.0), seed, own.corrections)
     if agent in own.agents:
@@ -111,7 +111,7 @@ def plain_game(correction: Correction, agent: int, rounds: int, beta: int, seed:
 
 
 def _play_own(agent: str, correction: Correction, rounds: int, seed: int, own: Own) -> float:
-    """A game of the user's agent: it may ask nature, a fair coin, for the outcome."""
+    """Play a game of the user's agent: it may ask nature, a fair coin, for the outcome."""
     nature = Chance(0.5, seed=seed)
     player = own.agents[agent](nature, rounds, seed)
     if not isinstance(player, Acts):
@@ -126,7 +126,7 @@ def _play_own(agent: str, correction: Correction, rounds: int, seed: int, own: O
 
 
 def run(settings: AdversarySettings, correction: str, seed: int, own: Own = NOTHING) -> Result:
-    """One correction against all agents: mean losses by agent and length, and what a theorem promises."""
+    """Play one correction against all agents: mean losses by agent and length, and a theorem's bounds."""
     losses = {
         agent: [mean_loss(agent, correction, t, seed, own) for t in settings.rounds]
         for agent in settings.agents
@@ -145,7 +145,7 @@ def run(settings: AdversarySettings, correction: str, seed: int, own: Own = NOTH
 
 # --- claims -----------------------------------------------------------------------------------------------
 
-_TRIFLE = 1e-3  # a mean loss, in caps, that nobody would call one
+_TRIFLE = 1e-3  # a mean loss, in caps, that is negligible
 
 
 def _losses(results: list[Result], name: str) -> dict[str, list[float]]:
@@ -156,17 +156,17 @@ def _losses(results: list[Result], name: str) -> dict[str, list[float]]:
 
 
 def _staying(losses: dict[str, list[float]]) -> dict[str, str]:
-    """The agents against whom a mean loss does not fall, with the numbers.
+    """Return the agents against whom a mean loss does not fall, with the numbers.
 
-    It falls if in the two longest games it is at most half of what it was in the two before, or a trifle. Two
-    games and not one, because phases go up and down with where in a phase a game ends.
+    It falls if in the two longest games it is at most half of what it was in the two before, or negligible.
+    Two games and not one, because a loss depends on where in a phase the game ends.
     """
-    found = {}
+    staying = {}
     for agent, sizes in losses.items():
         late, before = max(sizes[-2:]), max(sizes[-4:-2])
         if late > max(_TRIFLE, before / 2):
-            found[agent] = f"{agent}: {before:.3f}, then {late:.3f}"
-    return found
+            staying[agent] = f"{agent}: {before:.3f}, then {late:.3f}"
+    return staying
 
 
 def _judge_fall(results: list[Result], name: str) -> tuple[Verdict, str] | None:
@@ -188,14 +188,14 @@ def _opposite(verdict: Verdict) -> Verdict:
 
 
 def algorithm_3_vanishes(results: list[Result]) -> list[Claim]:
-    """The paper's Theorem 1 as it is printed, of Algorithm 3: whether its mean loss vanishes against all."""
-    found = _judge_fall(results, "swap")
+    """The paper's Theorem 1 as printed: whether Algorithm 3's mean loss vanishes against all agents."""
+    judged = _judge_fall(results, "swap")
     text = "Algorithm 3's mean loss vanishes against any agent"
-    return [Claim(text, "Theorem 1, second half", *found, "adversaries")] if found else []
+    return [Claim(text, "Theorem 1, second half", *judged, "adversaries")] if judged else []
 
 
 def some_algorithm_vanishes(results: list[Result]) -> list[Claim]:
-    """The other half of Theorem 1: an exact algorithm exists. With c < 0 ours prove it; else none does."""
+    """The other half of Theorem 1: an exact algorithm exists. Ours prove it with c < 0; else none does."""
     promises = {
         "our Theorem C": "deterministic swap keeps to its bound, which vanishes, against everyone",
         "our Theorem A": "reserve's total loss stays within 1/η caps, for ever, against everyone",
@@ -216,7 +216,7 @@ def some_algorithm_vanishes(results: list[Result]) -> list[Claim]:
     if made:
         won = min(_bets_on_the_wrong_side(kind) for kind in ("deterministic swap", "reserve 0.01"))
         text = "an algorithm exists whose mean loss goes to 0 against any agent, with c in (0, 1)"
-        # That every algorithm wins from her is proved in theory.md, "Lower bounds": c ≥ 0 pays nothing back.
+        # theory.md, "Lower bounds", proves that every algorithm wins from her: c ≥ 0 pays nothing back.
         none_does: Verdict = "fails" if won > _TRIFLE else "undecided"
         numbers = (
             f"who always bets on what does not happen loses at least {won:.2f} caps a forecast for ever; "
@@ -232,7 +232,7 @@ def some_algorithm_vanishes(results: list[Result]) -> list[Claim]:
 
 
 def _bets_on_the_wrong_side(kind: str, rounds: int = 500) -> float:
-    """What a forecaster that never publishes c < 0 wins per forecast from a bettor who is always wrong."""
+    """Return what a forecaster with c >= 0 wins per forecast from a bettor who is always wrong."""
     correction = make_correction(kind, rounds, (0.0, 0.0), 0)
     f = InsuredForecaster(None, correction, max_stake=1.0, c_range=(0.0, 0.0), mode="sound", thaw=None)
     for t in range(rounds):
@@ -241,7 +241,7 @@ def _bets_on_the_wrong_side(kind: str, rounds: int = 500) -> float:
 
 
 def swap_regret(name: str, rounds: int) -> float:
-    """The regret per round of a correction against ψ(λ) = −λ, which is 1-Lipschitz, under targets of ±½."""
+    """Return a correction's regret per round against ψ(λ) = −λ, which is 1-Lipschitz, for targets ±½."""
     correction, total = make_correction(name, rounds, (0.0, 0.0)), 0.0
     for _ in range(rounds):
         proposal = correction.propose()
@@ -252,7 +252,7 @@ def swap_regret(name: str, rounds: int) -> float:
 
 
 def others_fall_to_adversaries(results: list[Result]) -> list[Claim]:
-    """Whether somebody beats the alternatives for ever, and whether it takes swap regret not to be beaten."""
+    """Whether an agent keeps beating the alternatives, and whether only small swap regret prevents that."""
     made = []
     naive, descent = _judge_fall(results, "naive"), _judge_fall(results, "standard 1")
     reserve = _judge_fall(results, "reserve 0.1")
@@ -313,7 +313,7 @@ JUDGES = (
 
 
 def draw(results: list[Result]) -> Any:
-    """|mean loss| against the length of the game, log-log, a panel per agent; thin lines are bounds."""
+    """Draw |mean loss| against the length of the game, log-log, a panel per agent; thin lines are bounds."""
     agents = list(results[0]["losses"])
     names = few(list(dict.fromkeys(r["correction"] for r in results)), SHOWN)
     columns = min(3, len(agents))
@@ -372,7 +372,7 @@ def _plan(options: Options) -> StudyPlan:
     lengths = tuple(t for t in (10**k for k in range(3, 10)) if t < longest)
     settings = AdversarySettings((*lengths, longest), names, agents)
     every_one = Own(makers, agent_makers)
-    for name in names:  # what does not fit is named here, not in a worker
+    for name in names:  # raise errors here, not in a worker
         compiled(make_correction(name, longest, (0.0, 0.0), 0, makers))
     for agent in agent_makers:
         mean_loss(agent, names[0], 1, 0, every_one)

@@ -1,13 +1,13 @@
 """Claims of the paper, the verdicts on them, and 95 % intervals over seeds.
 
-How a verdict is reached, in one place. A claim is a set of comparisons, such as one for each share of
-cautious passengers; each has one number per seed. The claim *holds* if in every comparison the 95 % interval
-lies above 0: to be called true by mistake, a claim with one false part must pass that part by chance, so no
-allowance for many comparisons is needed. It *fails* if in some comparison the interval lies below 0, where
-the intervals are wider: 5 % are shared among the comparisons (Bonferroni), because one of many is below 0 by
-chance more often than one alone. Else it is *undecided*. Every claim is judged by itself: among many claims
-one in twenty would be called wrongly by chance, if each were a toss-up. Seeds draw what a study says that
-they draw; where the data are the same for all of them, an interval says nothing about other data.
+How a verdict is reached: a claim is a set of comparisons, such as one for each share of cautious passengers;
+each has one number per seed. The claim *holds* if in every comparison the 95 % interval lies above 0: to be
+called true by mistake, a claim with one false part must pass that part by chance, so no correction for
+multiple comparisons is needed. It *fails* if in some comparison the interval lies below 0. There the
+intervals are wider: the 5 % are shared among the comparisons (Bonferroni), because one of many is below 0 by
+chance more often than a single one. Otherwise it is *undecided*. Every claim is judged by itself: among many
+claims one in twenty would be called wrongly by chance, if each were a toss-up. Each study says what its seeds
+draw; where the data are the same for all seeds, an interval says nothing about other data.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 Verdict = Literal["holds", "fails", "undecided"]
 RISK = 0.05
 
-# What words of the paper are taken to mean, in numbers; used by the claims, and printed beside them.
+# How we read words of the paper, in numbers; used by the claims, and printed beside them.
 SMALL_C = 0.1  # "small": a half-width that moves a price by less than a tenth of the payout
 FADING = 0.7  # "exponentially rarer": the share of |c| > 0.1, 0.2, 0.3 decays at an even rate, or 0.7 of it;
 # a power law's rate falls to log(3/2)/log(2) = 0.58 of it
@@ -67,13 +67,13 @@ class Claim(NamedTuple):
 
 
 def judged_by(judge: Callable[..., list[Claim]], claims: list[Claim]) -> list[Claim]:
-    """The claims with the name of the function that judged them."""
-    judge = getattr(judge, "func", judge)  # of a functools.partial, what it calls
+    """Return the claims with the name of the function that judged them."""
+    judge = getattr(judge, "func", judge)  # the function inside a functools.partial
     return [claim._replace(judge=f"{judge.__module__}.{judge.__qualname__}") for claim in claims]
 
 
 def student(freedom: int, risk: float = RISK) -> float:
-    """The two-sided quantile of Student's t: beyond it lies `risk`.
+    """Return the two-sided quantile of Student's t: beyond it lies `risk`.
 
     The distribution function is a finite sum for whole degrees of freedom (Abramowitz & Stegun, 26.7.3 and
     26.7.4); it is inverted by bisection in the angle whose tangent is t/√freedom.
@@ -97,7 +97,7 @@ def student(freedom: int, risk: float = RISK) -> float:
 
 
 def interval(values: Sequence[float], risk: float = RISK) -> SeedInterval:
-    """The mean of one number per seed, with its 95 % interval, or that of another risk."""
+    """Return the mean of one number per seed, with its 95 % interval (or for another `risk`)."""
     array = np.asarray(values, dtype=np.float64)
     mean, freedom = float(array.mean()), len(array) - 1
     if freedom < 1:
@@ -122,7 +122,7 @@ def all_positive(differences: Mapping[Any, Sequence[float]]) -> Verdict:
 
 
 def shares(values: Mapping[Any, Sequence[float]]) -> str:
-    """Several shares of a whole with their intervals, which end at 0 and 1."""
+    """Return several shares in words, with their intervals cut to [0, 1]."""
     cut = {name: interval(v) for name, v in values.items()}
     return "; ".join(
         f"{name}: {one._replace(low=max(one.low, 0.0), high=min(one.high, 1.0))}" for name, one in cut.items()
@@ -130,5 +130,5 @@ def shares(values: Mapping[Any, Sequence[float]]) -> str:
 
 
 def listed(differences: Mapping[Any, Sequence[float]]) -> str:
-    """The intervals of several comparisons, in words."""
+    """Return the intervals of several comparisons, in words."""
     return "; ".join(f"{name}: {interval(d)}" for name, d in differences.items())

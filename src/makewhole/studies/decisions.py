@@ -1,7 +1,7 @@
-"""The paper's benchmark: twenty decision tasks on MNIST and on Adult, bets by whoever decides.
+"""The paper's benchmark: twenty decision tasks on MNIST and on Adult, where the decision makers bet.
 
 On MNIST Pr[y = 1 | digit] = (digit + 1)/11, so the true probability is known. There an *oracle* forecaster,
-which says it, shows what is mere luck.
+which publishes it, shows what luck alone does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from makewhole.bets import loss_bounds, payment
 from makewhole.datasets import Events, load_adult, load_mnist
 from makewhole.forecasters import TwoLayerLearner
 from makewhole.frames import make_frame
-from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.jit import call
 from makewhole.studies import decisions_figures as figures
 from makewhole.studies._many_nets import compiled_pass
@@ -53,16 +52,16 @@ class DecisionSettings:
 
 
 def draw_tables(seed: int) -> Floats:
-    """Losses l(z, y, a) of the twenty tasks: (task, z, action, outcome), ten values of z, two actions."""
+    """Return the losses l(z, y, a) of the twenty tasks: (task, z, action, outcome), ten z, two actions."""
     draw = np.random.default_rng(seed)
     tables = np.empty((len(TASKS), 10, 2, 2))
     for k, kind in enumerate(TASKS):
-        if kind == "one-sided":  # small if the action is right; large, at a stake that depends on z, if not
+        if kind == "one-sided":  # small if the action is right; if not, large and depending on z
             stakes = draw.uniform(0, 1, 10)
             right, wrong = draw.uniform(0, 1, (10, 2)), draw.uniform(0, 10, (10, 2)) * stakes[:, None]
             for y in (0, 1):
                 tables[k, :, y, y], tables[k, :, 1 - y, y] = right[:, y], wrong[:, y]
-        elif kind == "different stakes":  # the larger z, the more is at stake
+        elif kind == "different stakes":  # more is at stake for larger z
             tables[k] = draw.normal(size=(10, 2, 2)) * np.arange(10)[:, None, None]
         else:
             tables[k] = np.clip(draw.normal(0, 10, (10, 2, 2)), -10, 10)
@@ -75,14 +74,14 @@ def _loaded(dataset: str, seed: int) -> Events:
 
 
 def load(settings: DecisionSettings, seed: int, own: Own = NOTHING) -> Events:
-    """The events in an order drawn by the seed; on MNIST the seed draws the outcomes, too."""
+    """Return the events in an order drawn by the seed; on MNIST the seed also draws the outcomes."""
     events = (_loaded(settings.dataset, seed) if own.data is None else own.data).shuffled(seed)
     return events if settings.rounds is None else events.take(np.arange(min(settings.rounds, len(events))))
 
 
 @dataclass
 class Pass:
-    """What the base learner forecast and the agents staked; the same for every correction."""
+    """The base learner's forecasts and the agents' stakes; the same for every correction."""
 
     mu: Floats
     c_hat: Floats
@@ -94,7 +93,7 @@ class Pass:
 
 
 def predict_and_stake(events: Events, settings: DecisionSettings, seed: int) -> Pass:
-    """Algorithm 2 on every task at once."""
+    """Run Algorithm 2 on all tasks in one pass."""
     settings.check()
     tables = draw_tables(seed)
     caps = np.abs(tables[..., 1] - tables[..., 0]).max(axis=(1, 2))
@@ -131,7 +130,7 @@ def predict_and_stake(events: Events, settings: DecisionSettings, seed: int) -> 
 
 
 def run(settings: DecisionSettings, seed: int, own: Own = NOTHING) -> Result:
-    """All tasks and corrections under one seed, as plain numbers and arrays; losses in units of the cap."""
+    """Run all tasks and corrections under one seed: plain numbers and arrays, losses in units of the cap."""
     events = load(settings, seed, own)
     made = predict_and_stake(events, settings, seed)
     rounds = len(events)
@@ -183,21 +182,20 @@ def _replay(
         correction = make_correction(name, len(events), settings.c_range, seed, own.corrections)
     frame = make_frame(columns | {"y": events.outcome}, "polars")
     cap = float(made.caps[k])
-    said = columns["c_hat"]
-    c_range = float(said.min()), float(said.max())
-    f = InsuredForecaster(None, correction, max_stake=cap, c_range=c_range)
-    trace = backtest(frame, f, c_hat="c_hat", trace=True).trace or {}
+    c_hat = columns["c_hat"]
+    terms: Any = {"max_stake": cap, "c_range": (float(c_hat.min()), float(c_hat.max()))}
+    trace = backtest(frame, c_hat="c_hat", correction=correction, trace=True, **terms).trace or {}
     return Replayed(trace["c"], trace["payment"])
 
 
 def honesty(made: Pass, seed: int, bins: int = 15, points: int = 500) -> dict[str, Any]:
-    """Forecasted against true expected loss on the test digits, recalibrated by histogram binning.
+    """Compare forecast and true expected loss on the test digits, recalibrated by histogram binning.
 
     c is the largest standard error that a bin's frequency can have; the stake hedges the trustful action.
     """
     test = load_mnist("test", seed=seed)
-    said = _frozen_predictions(made.learner, test)
-    which = np.searchsorted(np.quantile(said, np.arange(1, bins) / bins), said)
+    mu_hat = _frozen_predictions(made.learner, test)
+    which = np.searchsorted(np.quantile(mu_hat, np.arange(1, bins) / bins), mu_hat)
     counts = np.maximum(np.bincount(which, minlength=bins), 1)
     recalibrated = np.bincount(which, weights=test.outcome, minlength=bins) / counts
     chosen = np.random.default_rng(seed).choice(len(test), points, replace=False)
@@ -217,7 +215,7 @@ def honesty(made: Pass, seed: int, bins: int = 15, points: int = 500) -> dict[st
 
 
 def _frozen_predictions(learner: TwoLayerLearner, events: Events) -> Floats:
-    """μ of every row from a learner that no longer learns, in one matrix product."""
+    """Return μ of every row from a learner that no longer learns, in one matrix product."""
     (W, v, _), slope = learner.internals[0][0], learner.internals[1][0]
     dense = np.zeros((len(events), events.inputs))
     dense[np.repeat(np.arange(len(events)), np.diff(events.indptr)), events.indices] = events.data
@@ -264,7 +262,7 @@ _LABEL = {"mnist": "MNIST", "adult": "Adult"}
 
 
 def _pictures(dataset: str, group: str, own: bool) -> dict[str, StudyPicture]:
-    """The figures of one data set; the paper's numbers are for its own data only."""
+    """Return the figures of one data set; the paper's figure numbers are for its own data only."""
     label = "your data" if own else _LABEL[dataset]
     figure = {} if own else {"mnist": " (the paper's Figure 2)", "adult": " (the paper's Figure 5)"}
     width = " (the paper's Figure 3)" if dataset == "mnist" and not own else ""
@@ -301,7 +299,7 @@ def _plan(options: Options, dataset: str, group: str, seeds: int) -> StudyPlan:
         raise ValueError(f"corrections must not be called {ORACLE!r}: that is the forecaster who knows")
     settings = DecisionSettings(dataset, options.rounds, corrections=names)
     settings.check()
-    rounds = len(load(settings, 0, own))  # what does not fit is named here, not in a worker
+    rounds = len(load(settings, 0, own))  # raise errors here, not in a worker
     for name in names:
         compiled(make_correction(name, rounds, settings.c_range, 0, makers))
     own = Own(corrections=makers, data=own.data)

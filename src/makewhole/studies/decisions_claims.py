@@ -1,4 +1,4 @@
-"""What the paper says of its benchmark, held against the runs; losses are in units of the cap."""
+"""The paper's claims about its benchmark, compared with the runs; losses are in units of the cap."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def _names(results: Results) -> list[str]:
 
 
 def sizes(results: Results, name: str) -> list[float]:
-    """Per seed, the mean over tasks of |mean loss| at the end."""
+    """Return, per seed, the mean over tasks of |mean loss| at the end."""
     return [float(np.abs(r["corrections"][name]["curves"][:, -1]).mean()) for r in results]
 
 
 def swap_comes_nearest(results: Results, dataset: str, suffix: str) -> list[Claim]:
-    """Whether swap's mean loss comes nearer to zero than that of others: the paper's, others', and ours."""
+    """Whether swap's mean loss comes nearer to zero than that of the paper's, other and our corrections."""
     names = _names(results)
     if "swap" not in names:
         return []
@@ -64,28 +64,28 @@ def what_vanishes(results: Results, dataset: str, suffix: str) -> list[Claim]:
     """Whether swap's mean loss goes to 0, and that of the alternatives does not: "often fail to converge".
 
     The speed of a fall is the slope of log |mean loss| over log T, from a sixteenth of the run to its end.
-    Luck alone has a slope of ½. What falls more slowly than T^(−¼) is not called vanishing.
+    Luck alone has a slope of ½. A loss that falls more slowly than T^(−¼) is not called vanishing.
     """
     names = _names(results)
     last = results[0]["rounds"]
     early = int(np.searchsorted(last, last[-1] / 16))
 
     def speeds(name: str) -> list[float]:
-        found = []
+        slopes = []
         for r in results:
             curves = np.abs(r["corrections"][name]["curves"]).mean(axis=0)
             fell = np.log(max(curves[early], 1e-300) / max(curves[-1], 1e-300))
-            found.append(float(fell / np.log(last[-1] / last[early])))
-        return found
+            slopes.append(float(fell / np.log(last[-1] / last[early])))
+        return slopes
 
     made = []
     if "swap" in names and last[early] < last[-1]:
-        found = {"swap": speeds("swap")}
+        falls = {"swap": speeds("swap")}
         text = f"on {dataset} swap's own loss goes to 0, at least like T^−¼"
         numbers = (
-            f"it falls like T^−s, s = {listed(found)}; at the end {interval(sizes(results, 'swap'))} caps"
+            f"it falls like T^−s, s = {listed(falls)}; at the end {interval(sizes(results, 'swap'))} caps"
         )
-        verdict = all_positive({"swap": [speed - VANISHES for speed in found["swap"]]})
+        verdict = all_positive({"swap": [speed - VANISHES for speed in falls["swap"]]})
         made.append(Claim(text, "§1, §7, obs. 2", verdict, numbers, f"betting_loss_{suffix}"))
     for whom, rivals in (
         ("no correction", PAPERS[:1]),
@@ -94,7 +94,7 @@ def what_vanishes(results: Results, dataset: str, suffix: str) -> list[Claim]:
     ):
         others = {name: speeds(name) for name in rivals if name in names}
         if others and last[early] < last[-1]:
-            stays = {name: [VANISHES - speed for speed in found] for name, found in others.items()}
+            stays = {name: [VANISHES - speed for speed in each] for name, each in others.items()}
             text = f"on {dataset} the mean loss of {whom} falls more slowly than T^−¼, if at all"
             numbers = f"it falls like T^−s, s = {listed(others)}"
             where = "not in the paper" if rivals == GRADIENT else "§7, obs. 3"
@@ -132,13 +132,13 @@ def c_is_small(results: Results, dataset: str, suffix: str) -> list[Claim]:
 
 
 def _widths(results: Results, names: Sequence[str]) -> str:
-    """The mean of |c| of each correction, over seeds, in words."""
+    """Return the mean of |c| of each correction, over seeds, in words."""
     means = {n: np.mean([r["corrections"][n]["mean_size_of_c"] for r in results]) for n in names}
     return ", ".join(f"{name} {mean:.3g}" for name, mean in means.items())
 
 
 def widths_are_alike(results: Results, dataset: str, suffix: str) -> list[Claim]:
-    """Whether the distribution of |c| is the same under all of the paper's algorithms, to the eye.
+    """Whether the distribution of |c| looks the same under all of the paper's algorithms.
 
     The distance of two distributions is the largest difference between their shares of forecasts with |c|
     below any number (Kolmogorov's). Without a correction c is ĉ, which these tasks keep in [0, ½].
@@ -154,7 +154,7 @@ def widths_are_alike(results: Results, dataset: str, suffix: str) -> list[Claim]
         if "swap" not in names or not others:
             continue
         away = {name: [_distance(r, "swap", name) for r in results] for name in others}
-        near = {name: [NOTICEABLE - d for d in found] for name, found in away.items()}
+        near = {name: [NOTICEABLE - d for d in distances] for name, distances in away.items()}
         text = f"on {dataset} there is no noticeable difference between the |c| of swap and of {whom}"
         numbers = f"distance from swap's: {listed(away)} (noticeable: {NOTICEABLE:g}); mean |c|: "
         numbers += _widths(results, ("swap", *others))
@@ -196,13 +196,13 @@ def reserve_against_swap(results: Results, dataset: str, suffix: str) -> list[Cl
 
 
 def bets_make_losses_certain(results: Results, dataset: str, suffix: str) -> list[Claim]:
-    """Whether with the bets the expected loss is L_max, and without them hardly ever what was forecast."""
+    """Whether the expected loss is L_max with the bets, and without them hardly ever the forecast one."""
     if "honesty" not in results[0]:
         return []
     error = max(float(np.abs(r["honesty"]["insured"] - r["honesty"]["high"]).max()) for r in results)
     shares = []
     for h in (r["honesty"] for r in results):
-        open_ = h["high"] > h["low"]  # where both outcomes cost the same there is nothing to be wrong about
+        open_ = h["high"] > h["low"]  # if both outcomes cost the same, no forecast can be wrong
         shares.append(float(((h["true"] >= h["low"]) & (h["true"] <= h["high"]))[open_].mean()))
     exact: Verdict = "holds" if error < 1e-9 else "fails"
     made = [
@@ -236,7 +236,7 @@ def balance_is_over_all_bets(results: Results, dataset: str, suffix: str) -> lis
     for name in names:
         within = [float(np.abs(r["corrections"][name]["by_z"]).mean()) for r in results]
         times[name] = [a / max(b, 1e-300) for a, b in zip(within, sizes(results, name), strict=True)]
-    more = {name: [one - 1 for one in found] for name, found in times.items()}
+    more = {name: [factor - 1 for factor in factors] for name, factors in times.items()}
     ranked = sorted(times, key=lambda name: float(np.mean(times[name])))
     numbers = "how many times as far: " + "; ".join(f"{n} {np.mean(times[n]):.3g}" for n in ranked)
     text = f"on {dataset} every correction is further from balance within a group than over all bets"

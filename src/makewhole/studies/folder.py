@@ -1,7 +1,7 @@
 """The folder of a study's results: only files that makewhole wrote are ever replaced or removed.
 
 `makewhole-files.json` in the folder lists them, with size and checksum. A file that is not listed, or that
-was changed since, is the user's.
+has changed since, belongs to the user.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 MANIFEST = "makewhole-files.json"
-_WAY_OUT = "move it away, or choose another folder (--out FOLDER, from Python out=FOLDER)"
+_WAY_OUT = "move it away, or choose another folder (--out FOLDER; in Python, out=FOLDER)"
 
 
 class Signature(NamedTuple):
@@ -31,14 +31,14 @@ Listed = dict[str, list[Signature]]
 
 
 def check(folder: Path, wanted: Iterable[str]) -> None:
-    """Raise a FileExistsError if something that is not ours stands where we would write.
+    """Raise a FileExistsError if a file that is not ours is in the way.
 
-    `wanted` are the names of all files that a run may write. Makes the folder if it is not there.
+    `wanted` are the names of all files that a run may write. Creates the folder if it does not exist.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
-        raise FileExistsError(f"{folder} is there and is not a folder: {_WAY_OUT}") from None
+        raise FileExistsError(f"{folder} exists and is not a folder: {_WAY_OUT}") from None
     with _locked(folder):
         _refuse_strangers(folder, wanted, _read_manifest(folder))
 
@@ -61,11 +61,11 @@ def write(folder: Path, wanted: Iterable[str], fill: Callable[[Path], None]) -> 
 
 
 def _publish(folder: Path, draft: Path, wanted: Iterable[str]) -> list[str]:
-    """Move the draft's files into the folder; another process cannot be here at the same time."""
+    """Move the draft's files into the folder; only one process does this at a time."""
     before = _read_manifest(folder)
     _refuse_strangers(folder, wanted, before)
     fresh: Listed = {path.name: [_sign(path)] for path in sorted(draft.iterdir())}
-    # Both lists together, so that a crash half-way leaves no file that we would not know again.
+    # Both lists together, so that a crash half-way leaves no file of ours unlisted.
     _write_manifest(
         folder, draft, {name: before.get(name, []) + fresh.get(name, []) for name in before | fresh}
     )
@@ -86,12 +86,12 @@ def _refuse_strangers(folder: Path, wanted: Iterable[str], listed: Listed) -> No
     for name in wanted:
         path = folder / name
         if path.is_dir():
-            raise FileExistsError(f"{path} is a folder where a file is to be written: {_WAY_OUT}")
+            raise FileExistsError(f"{path} is a folder; a file must be written there: {_WAY_OUT}")
         if not os.path.lexists(path) or _is_ours(path, listed):
             continue
         if name in listed:
             raise FileExistsError(f"{path} was changed since makewhole wrote it: {_WAY_OUT}")
-        raise FileExistsError(f"{path} is there, and makewhole did not write it: {_WAY_OUT}")
+        raise FileExistsError(f"{path} exists, and makewhole did not write it: {_WAY_OUT}")
 
 
 def _is_ours(path: Path, listed: Listed) -> bool:
@@ -107,7 +107,7 @@ def _sign(path: Path) -> Signature:
 
 
 def _read_manifest(folder: Path) -> Listed:
-    """What we have written into the folder; nothing, where there is no manifest."""
+    """Return the files that we have written into the folder; none if there is no manifest."""
     path = folder / MANIFEST
     try:
         files: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["files"]
@@ -129,7 +129,7 @@ def _write_manifest(folder: Path, draft: Path, listed: Listed) -> None:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Keep other processes that write into the folder waiting, where the system has locks on folders."""
+    """Make other processes that write into the folder wait, if the system can lock folders."""
     try:
         import fcntl
     except ModuleNotFoundError:  # Windows: files are still replaced in one step each

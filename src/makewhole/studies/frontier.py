@@ -1,10 +1,10 @@
 """What certainty costs: who is served, and what they pay, under a bound on what the forecaster can lose.
 
-Over fair odds the premium is an identity: what all bets cost is what they would have won less what the
-forecaster lost. So a cheap book is one that lost more, and says nothing about the correction. What tells
-corrections apart is what honest customers get who leave if the price is too high: how many are served, and
-what they pay. Every log is traded in sound mode, with honest customers only and with somebody who knows every
-tenth outcome.
+The total premium above fair odds is an identity: what the bets would have won minus what the forecaster lost.
+So a cheap book is one that lost more, which says nothing about the correction. Corrections are compared by
+what they do for honest customers, who leave if the price is too high: how many are served, and what they pay.
+Every log is traded in sound mode, with honest customers only and with a customer who knows every tenth
+outcome.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ CERTIFIED = ("guard", "barrier", "reserve", "reserve over deterministic swap")
 OTHERS = ("none", "swap", "deterministic swap", "standard 0.1")
 SCENES = {"honest customers only": Scene(), "a clairvoyant, one round in ten": Scene(later=0.1)}
 ROUNDS = 4_000
-_JUDGED_AT = 50.0  # caps: what README advises is twice as much
-_SOME = 0.01  # what fewer than so many paid says nothing
-_MANY = 0.9  # where so many are served by both, what they pay is compared
+_JUDGED_AT = 50.0  # caps: half of what the README advises
+_SOME = 0.01  # if a smaller share was served, what they paid says nothing
+_MANY = 0.9  # if both serve at least this share, what customers pay is compared
 _IID_ROUNDS = 400_000
 
 
@@ -42,7 +42,7 @@ _IID_ROUNDS = 400_000
 class FrontierSettings:
     """Which logs, how many rounds at most, and the corrections without a certificate beside the others.
 
-    `long_rounds` is what a log has at most where reserves are held against swap, in compiled backtests.
+    `long_rounds` is the most rounds of a log where reserves are compared with swap, in compiled backtests.
     """
 
     logs: tuple[str, ...]
@@ -55,10 +55,10 @@ class FrontierSettings:
 
 
 def make_certified(name: str, capital: float, rounds: int, c_range: tuple[float, float]) -> Correction:
-    """A correction that certifies this capital in sound mode, in caps.
+    """Return a correction that certifies this capital in sound mode, in caps.
 
-    "guard" is no correction under the capital's guard: the least c at which one forecast cannot lose more
-    than is left. "barrier" is what `InsuredForecaster(capital=...)` has.
+    "guard" is no correction under the capital's guard: the smallest c at which one forecast cannot lose more
+    than the capital left. "barrier" is the default of `InsuredForecaster(capital=...)`.
     """
     if name == "guard":
         return Barrier(capital, shape="guard", spread=0.0)
@@ -69,7 +69,7 @@ def make_certified(name: str, capital: float, rounds: int, c_range: tuple[float,
 
 
 def run(settings: FrontierSettings, log: str, seed: int, own: Own = NOTHING) -> Result:
-    """One log under every contender and in both scenes; money is in caps."""
+    """Trade one log under every contender and in both scenes; money is in caps."""
     columns = logs.read(log, settings.rounds, seed, own.data)
     rounds, c_range = len(columns["y"]), (float(columns["c_hat"].min()), float(columns["c_hat"].max()))
     seen = {}
@@ -89,7 +89,7 @@ def _contenders(
     seed: int,
     own: Mapping[str, Maker],
 ) -> list[tuple[str, float | None, Correction]]:
-    """Every correction with every capital that it certifies, and the others without one."""
+    """Return every correction with every capital that it certifies, and the others without one."""
     certified = [
         (name, capital, make_certified(name, capital, rounds, c_range))
         for name in CERTIFIED
@@ -102,14 +102,14 @@ def _contenders(
 
 
 class Variance(NamedTuple):
-    """Var λ as it was measured, and as the formula has it."""
+    """Var λ as measured, and by the formula."""
 
     measured: float
     predicted: float
 
 
 def _variances(seed: int) -> dict[str, Variance]:
-    """Var λ of a reserve in exact mode on independent targets, measured and by the formula."""
+    """Return Var λ of a reserve in exact mode on independent targets, measured and by the formula."""
     draw = np.random.default_rng(seed)
     y, w = (draw.random(_IID_ROUNDS) < 0.5).astype(np.float64), draw.uniform(0, 1, _IID_ROUNDS)
     frame = make_frame({"mu": np.full(_IID_ROUNDS, 0.5), "y": y, "stake": w}, "polars")
@@ -128,7 +128,7 @@ def _variances(seed: int) -> dict[str, Variance]:
 
 
 def certificates_hold(results: list[Result]) -> list[Claim]:
-    """That nobody's certificate was broken, and that the guard charges within a cap of the least possible."""
+    """Whether every certificate held, and the guard charges within a cap of the least possible."""
     used = [
         seen["worst"] / seen["certified"]
         for r in results
@@ -153,7 +153,7 @@ def certificates_hold(results: list[Result]) -> list[Claim]:
 
 
 def noise_is_as_predicted(results: list[Result]) -> list[Claim]:
-    """That the variance of a reserve's λ is what the formula says."""
+    """Whether the variance of a reserve's λ is what the formula says."""
     rates = results[0]["variance"]
     ratios = {k: [r["variance"][k].measured / r["variance"][k].predicted for r in results] for k in rates}
     near: Verdict = (
@@ -166,8 +166,8 @@ def noise_is_as_predicted(results: list[Result]) -> list[Claim]:
 def barrier_serves_more(results: list[Result]) -> list[Claim]:
     """Whether with the same certificate the barrier serves more honest customers than a reserve, log by log.
 
-    And, where both serve many, whether they pay less. 50 caps was chosen before the runs were seen: at it, a
-    certificate that is too dear shows.
+    If both serve many, also whether they pay less. 50 caps was chosen before the runs were seen: small enough
+    to show that a certificate is too expensive.
     """
     made = []
     for log in dict.fromkeys(r["log"] for r in results):
@@ -201,7 +201,7 @@ JUDGES = (certificates_hold, noise_is_as_predicted, barrier_serves_more, nearnes
 
 
 def draw(results: list[Result]) -> Any:
-    """Who is served and what they pay, by certified capital: a column per log, two rows per scene."""
+    """Draw who is served and what they pay, by certified capital: a column per log, two rows per scene."""
     drawn = list(dict.fromkeys(r["log"] for r in results))
     title = "What certainty costs honest customers, by the capital that is certified"
     figure, axes = grid(4, len(drawn), 2.6 + 2.7 * len(drawn), 11.5, title, sharex=True, sharey="row")
@@ -227,7 +227,7 @@ def draw(results: list[Result]) -> Any:
                     last = mean(scene, log, name, None, what)
                     ax.axhline(last, color=style[name]["color"], linewidth=1, linestyle=":")
                 label = name if name in CERTIFIED else f"{name} (no certificate)"
-                if not np.isnan(last):  # else nobody was served, and there is no line
+                if not np.isnan(last):  # otherwise nobody was served, and there is no line
                     ends[label] = (last, style[name]["color"])
             ax.set_xscale("log")
             if j == len(drawn) - 1:
@@ -262,7 +262,7 @@ def _plan(options: Options) -> StudyPlan:
     for name in others:
         if name in CERTIFIED:
             raise ValueError(f"corrections must not be called {name!r}, which is in this study already")
-        make_correction(name, rounds, (0.0, 0.5), 0, makers)  # a bad maker is named here, not in a worker
+        make_correction(name, rounds, (0.0, 0.5), 0, makers)  # a bad maker is reported here, not in a worker
     longest = options.rounds or nearness.ROUNDS
     mine = None if options.data is None else logs.own_logs(options.data, longest)
     names = logs.available() if mine is None else tuple(mine)

@@ -1,4 +1,4 @@
-"""The corrections that the studies compare, by name: the variants that each one in the registry declares."""
+"""The corrections that the studies compare, by name: the variants that each correction declares."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from makewhole.corrections import REGISTRY, BookCorrection, Correction, Reserve, Terms, for_book
 
 Range = tuple[float, float]
-# Makes a fresh correction for a run: takes the number of rounds, the range of ĉ, and the seed.
+# A function of the number of rounds, the range of ĉ, and the seed that makes a fresh correction for a run.
 Maker = Callable[[int, Range, int], Correction]
 
 
@@ -22,10 +22,10 @@ LINEUP: dict[str, Maker] = {
     name: partial(_make, kind, settings) for kind in REGISTRY for name, settings in kind.variants.items()
 }
 
-# Whom swap, the paper's Algorithm 3, is compared with. The paper's alternatives are no correction, and
-# follow-the-leader ("naive"). Its "standard regret" is follow-the-leader as well: that is what its Lemma 3
-# bounds, and in the authors' code the two are one number. Gradient descent is another minimiser of standard
-# regret, and the paper does not run it.
+# The corrections that swap, the paper's Algorithm 3, is compared with. The paper's alternatives are no
+# correction and follow-the-leader ("naive"). Its "standard regret" is also follow-the-leader: its Lemma 3
+# bounds that, and in the authors' code the two are one number. Gradient descent is another minimiser of
+# standard regret, which the paper does not run.
 PAPERS = ("none", "naive")
 GRADIENT = tuple(name for name in LINEUP if name.startswith("standard"))
 OURS = tuple(name for name in LINEUP if name.startswith(("deterministic", "reserve")))
@@ -37,7 +37,7 @@ RIVALS = {
 
 
 class Bound(NamedTuple):
-    """What a theorem promises of |mean loss|, in units of the cap, against everyone."""
+    """A theorem's bound on |mean loss|, in units of the cap, against everyone."""
 
     theorem: str
     mean_loss: float
@@ -52,8 +52,8 @@ def make_correction(
 ) -> Correction:
     """Make a fresh correction for a run; `own` are the user's makers by name.
 
-    Raises a ValueError if nobody has a correction of that name, and a TypeError if the user's maker returns
-    something else than a correction for a single book.
+    Raises a ValueError if the name is unknown, and a TypeError if the user's maker returns anything other
+    than a correction for a single book.
     """
     if own and name in own:
         made = own[name](rounds, c_range, seed)
@@ -75,12 +75,12 @@ def _check_own(name: str, made: Any) -> None:
 
 
 def make_reserve(rate: float, over: Any = None) -> Correction:
-    """A reserve with this rate, on its own or over another correction of ours."""
+    """Return a reserve with this rate, by itself or over another of our corrections."""
     return Reserve(rate, over=over)
 
 
 def compiled(correction: Correction) -> BookCorrection | None:
-    """The correction as compiled loops ask it; None where it must run in a plain loop.
+    """Return the correction for compiled loops; None if it must run in a plain loop.
 
     Raises a ValueError for a reserve over another correction, which needs sound mode.
     """
@@ -91,7 +91,12 @@ def compiled(correction: Correction) -> BookCorrection | None:
 
 
 def bound_of(correction: Correction, rounds: int) -> Bound | None:
-    """What a theorem promises of a correction after so many rounds with ĉ = 0; None for most."""
+    """Return a theorem's bound for a correction after `rounds` rounds with ĉ = 0; None for most."""
     asked, terms = for_book(correction), Terms(1.0)
     bound = asked.mean_bound(rounds, terms)
     return None if bound is None else Bound(asked.mean_theorem, bound)
+
+
+def capital_of(correction: Correction) -> float | None:
+    """Return the most that a forecaster can lose in sound mode, in caps, if that is certified."""
+    return for_book(correction).line_bound(Terms(1.0, sound=True))

@@ -1,7 +1,7 @@
 """The logs that the market's studies replay: forecasts, outcomes, and stakes of honest customers.
 
-A log is a dict of arrays of equal length: mu and c_hat, what the model says; y, what happened; and stake,
-what a customer would stake, in units of the cap.
+A log is a dict of arrays of equal length: mu and c_hat, the model's forecast; y, the outcome; and stake, what
+a customer would stake, in units of the cap.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ Log = dict[str, Floats]
 
 
 def available() -> tuple[str, ...]:
-    """The logs that need no download, and the others if MAKEWHOLE_DATA names the folder with their files."""
+    """Return the logs that need no download, and the others if MAKEWHOLE_DATA names their folder."""
     return ("coins", "flights", *(("mnist", "games") if os.environ.get("MAKEWHOLE_DATA") else ()))
 
 
 def _coins(rounds: int, seed: int) -> Log:
-    """Fair coins, and bets on either side."""
+    """Return fair coins, and bets on either side."""
     draw = np.random.default_rng(seed)
     y, stake = (draw.random(rounds) < 0.5).astype(np.float64), draw.choice([-1.0, 1.0], rounds)
     return {"mu": np.full(rounds, 0.5), "c_hat": np.zeros(rounds), "y": y, "stake": stake}
 
 
 def _flights(rounds: int, seed: int) -> Log:
-    """Passengers who insure against delay for any amount up to the cap; all stakes are on one side."""
+    """Return passengers who insure a delay for any amount up to the cap; all stakes are on one side."""
     events = load_flights()
     events = events.take(np.arange(min(rounds, len(events))))
     stake = np.random.default_rng(seed).uniform(0, 1, len(events))
@@ -43,7 +43,7 @@ def _flights(rounds: int, seed: int) -> Log:
 
 
 def _mnist(rounds: int, seed: int) -> Log:
-    """One decision task of the benchmark, with different stakes for different digits."""
+    """Return one decision task of the benchmark, with different stakes for different digits."""
     settings = decisions.DecisionSettings(rounds=rounds)
     events = decisions.load(settings, seed)
     made = decisions.predict_and_stake(events, settings, seed)
@@ -52,7 +52,7 @@ def _mnist(rounds: int, seed: int) -> Log:
 
 
 def _games(rounds: int, seed: int) -> Log:
-    """Published win probabilities of baseball games, and fans of both teams."""
+    """Return published win probabilities of baseball games, and fans of both teams."""
     games = load_538("mlb")
     y = games["y"].to_numpy().astype(np.float64)
     stake = np.random.default_rng(seed).uniform(-1, 1, len(y))
@@ -68,7 +68,7 @@ LOGS: dict[str, Callable[[int, int], Log]] = {
 
 
 def own_logs(data: Any, rounds: int) -> dict[str, Log]:
-    """The user's logs by name: columns as arrays, stakes in units of the largest."""
+    """Return the user's logs by name: columns as arrays, stakes in units of the largest."""
     if not isinstance(data, Mapping) or not all(isinstance(name, str) for name in data):
         raise TypeError(f"data must be a dict from a log's name to a frame; got {type(data).__name__}")
     logs = {}
@@ -95,6 +95,6 @@ def own_logs(data: Any, rounds: int) -> dict[str, Log]:
 
 
 def read(log: str, rounds: int, seed: int, own: Mapping[str, Log] | None) -> Log:
-    """The first rounds of a log of ours, or of the user's."""
+    """Return the first rounds of one of our logs, or of the user's."""
     columns = LOGS[log](rounds, seed) if own is None else own[log]
     return {name: np.asarray(column)[:rounds] for name, column in columns.items()}

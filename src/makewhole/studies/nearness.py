@@ -1,9 +1,9 @@
 """How near to zero a reserve comes, and swap, when both publish the same mean |c|.
 
-A correction that moves c further can come nearer to balance for that alone. So a reserve's rate is chosen by
-its mean |c|, the nearest to swap's, and not by the loss that is then compared. Books are in exact mode; a
-short one has 1,000 rounds, a long one half the log, and each begins anywhere in it. What is staked does not
-depend on c, so every correction meets the same bets.
+A correction that moves c further can come nearer to balance just because of that. So a reserve's rate is
+chosen by its mean |c|, the nearest to swap's, and not by the loss that is then compared. Books are in exact
+mode; a short one has 1,000 rounds, a long one half the log, and each begins at a random place in it. Stakes
+do not depend on c, so every correction gets the same bets.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from makewhole.studies.lineup import make_correction, make_reserve
 from makewhole.studies.logs import Log
 from makewhole.studies.study import Result, as_columns
 
-ROUNDS = 50_000  # of a log, or as many as it has
+ROUNDS = 50_000  # the most rounds of a log
 SHORT = 1_000
 LENGTHS = ("short", "long")
 KNOWN = {"honest customers only": 0.0, "somebody knows one outcome in ten": 0.1}
 SWAP = "swap"
 _RATES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005)
 RESERVES = {f"reserve {rate:g}": rate for rate in _RATES}
-_BOOKS = 8  # of each kind, per seed: one alone may end near zero by luck
-_ALIKE = 0.05  # mean |c| that differ by less than this share of swap's count as the same
+_BOOKS = 8  # books of each kind, per seed: a single one may end near zero by luck
+_ALIKE = 0.05  # two values of mean |c| that differ by less than this share of swap's count as the same
 
 
 class Seen(NamedTuple):
@@ -40,20 +40,20 @@ class Seen(NamedTuple):
 
 
 def measure(log: Log, seed: int) -> dict[tuple[str, str, str], Seen]:
-    """What swap and reserves came to, by length, customers and correction."""
-    found = {}
+    """Return the results of swap and reserves, by length, customers and correction."""
+    measured = {}
     for length in LENGTHS:
         rounds = min(SHORT, len(log["y"])) if length == "short" else max(1, len(log["y"]) // 2)
         for who, share in KNOWN.items():
             books = [_book(log, rounds, share, np.random.default_rng([seed, i])) for i in range(_BOOKS)]
             for name in (SWAP, *RESERVES):
                 runs = [_run(name, book, seed * _BOOKS + i) for i, book in enumerate(books)]
-                found[length, who, name] = Seen(*np.mean(runs, axis=0).tolist())
-    return found
+                measured[length, who, name] = Seen(*np.mean(runs, axis=0).tolist())
+    return measured
 
 
 def _book(log: Log, rounds: int, share: float, draw: np.random.Generator) -> Log:
-    """A piece of the log; in a share of its rounds somebody stakes the cap on what will happen."""
+    """Return a piece of the log; in a share of its rounds a clairvoyant stakes the cap on the outcome."""
     start = int(draw.integers(0, len(log["y"]) - rounds + 1))
     piece = {name: column[start : start + rounds] for name, column in log.items()}
     knows = draw.random(rounds) < share
@@ -81,7 +81,7 @@ COLUMNS = {
 
 
 def table(results: list[Result]) -> dict[str, Any]:
-    """What was measured, a row per log, seed, kind of book and correction."""
+    """Return the measurements, a row per log, seed, kind of book and correction."""
     rows = [(r["log"], r["seed"], *key, *seen) for r in results for key, seen in r["nearness"].items()]
     return as_columns(tuple(COLUMNS), rows)
 
@@ -112,7 +112,7 @@ def reserve_is_nearer(results: list[Result]) -> list[Claim]:
 
 
 def _nearer(seen: list[dict[str, Seen]]) -> tuple[list[float], str]:
-    """The logarithm of how many times nearer the chosen reserve is, one per seed; and the same in words."""
+    """Return how many times nearer the chosen reserve is: its logarithm, one per seed, and in words."""
     width = {name: float(np.mean([one[name].width for one in seen])) for name in seen[0]}
     away = {name: abs(width[name] - width[SWAP]) for name in RESERVES}
     logs = {
@@ -133,7 +133,7 @@ def _nearer(seen: list[dict[str, Seen]]) -> tuple[list[float], str]:
 
 
 def draw(results: list[Result]) -> Any:
-    """|mean loss| by mean |c|, log by log: a line of reserves and swap, in each kind of book."""
+    """Draw |mean loss| by mean |c|, log by log: a line of reserves and swap, in each kind of book."""
     drawn = list(dict.fromkeys(r["log"] for r in results))
     rows = [(length, who) for length in LENGTHS for who in KNOWN]
     title = "How near to balance books come, by the mean |c| that they publish: reserves, and swap"

@@ -1,4 +1,4 @@
-"""A market that stays open: who is served, what they pay and who takes what, when somebody knows better.
+"""A market that stays open: who is served, what they pay and who takes what, if some are better informed.
 
 Honest customers leave if the price is above what they would pay. Attackers know the outcome. Every
 correction runs alone, with a line for every customer, with a thaw, and with both, in sound mode.
@@ -25,12 +25,12 @@ from makewhole.studies.own import NOTHING, Own
 from makewhole.studies.study import Options, Result, Study, StudyPicture, StudyPlan, as_columns
 from makewhole.studies.trading import WOULD_PAY, Scene, trade
 
-CAPITAL = 150.0  # in caps; half of it is the thaw's where there is one
+CAPITAL = 150.0  # in caps; if there is a thaw, half of it is the thaw's
 LINE = 60.0
 ROUNDS = 8_000  # so that 5,000 rounds after an attack can be seen
-ENOUGH = 0.9  # a market that serves fewer of its honest customers is not called open
+ENOUGH = 0.9  # a market that serves a smaller share of its honest customers is not called open
 
-# Prices by what is left of a capital: next to nothing until little is left; only what must be; in proportion.
+# Prices by the capital left: close to 0 until little is left; the least possible; in proportion to the loss.
 FAMILY: dict[str, Shape] = {"barrier": "exponential", "guard": "guard", "linear barrier": "linear"}
 OTHERS = ("none", "swap", "deterministic swap", "standard 0.1", "reserve 0.01")
 WAYS = ("", "lines", "thaw", "lines, thaw")
@@ -61,7 +61,7 @@ class MarketSettings:
 def make_book(
     name: str, way: str, rounds: int, c_range: tuple[float, float], seed: int, own: Mapping[str, Maker]
 ) -> InsuredForecaster:
-    """A forecaster with this correction, run in this way."""
+    """Return a forecaster with this correction, run in this way."""
     thaw = Thaw(budget=CAPITAL / 2) if "thaw" in way else None
     correction: Correction
     if name in FAMILY:
@@ -75,7 +75,7 @@ def make_book(
 
 
 def run(settings: MarketSettings, log: str, seed: int, own: Own = NOTHING) -> Result:
-    """One log, every scene and every correction, run in every way; money is in caps."""
+    """Trade one log in every scene with every correction, run in every way; money is in caps."""
     columns = logs.read(log, settings.rounds, seed, own.data)
     rounds = len(columns["y"])
     c_range = (float(columns["c_hat"].min()), float(columns["c_hat"].max()))
@@ -92,7 +92,7 @@ def run(settings: MarketSettings, log: str, seed: int, own: Own = NOTHING) -> Re
 
 
 def bounds_hold(results: list[Result]) -> list[Claim]:
-    """That no certificate and no line was broken."""
+    """Whether every certificate and every line held."""
     runs = [(key, seen) for r in results for key, seen in r["seen"].items()]
     shares = [seen["worst"] / seen["certified"] for _, seen in runs if seen["certified"]]
     made = []
@@ -109,7 +109,7 @@ def bounds_hold(results: list[Result]) -> list[Claim]:
 
 
 def stays_open(results: list[Result]) -> list[Claim]:
-    """That the market stays open with lines and a thaw, and not without."""
+    """Whether the market stays open with lines and a thaw, and not without."""
     names = list(dict.fromkeys(name for _, name, _ in results[0]["seen"]))
     return [_stays_open(results, name, way) for name in names for way in ("", "lines, thaw")]
 
@@ -132,17 +132,17 @@ def _stays_open(results: list[Result], name: str, way: str) -> Claim:
 
 
 def draw_served(results: list[Result]) -> Any:
-    """The share of honest customers that was served, by scene and way to run."""
+    """Draw the share of honest customers served, by scene and way to run."""
     return _draw(results, "served", "Share of honest customers served", "RdYlBu", 1.0, "{:.0%}".format)
 
 
 def draw_taken(results: list[Result]) -> Any:
-    """What the attackers took."""
+    """Draw what the attackers took."""
     return _draw(results, "taken", "What attackers took, in caps", "Reds", CAPITAL, "{:.0f}".format)
 
 
 def draw_premium(results: list[Result]) -> Any:
-    """What honest customers who were served paid above fair odds."""
+    """Draw what honest customers who were served paid above fair odds."""
     title = "Premium of honest customers, per 100 staked"
     return _draw(
         results, "premium", title, "Reds", WOULD_PAY, lambda x: "" if np.isnan(x) else f"{100 * x:.1f}"
@@ -150,7 +150,7 @@ def draw_premium(results: list[Result]) -> Any:
 
 
 def draw_worst(results: list[Result]) -> Any:
-    """The most that the book was ever down, and what was certified."""
+    """Draw the most that the book was ever down, and what was certified."""
     certified = {
         (name, way): _mean([r["seen"][scene, name, way]["certified"] or np.nan for r in results])
         for scene, name, way in results[0]["seen"]
@@ -172,7 +172,7 @@ def draw_worst(results: list[Result]) -> Any:
 
 
 def _mean(values: list[float]) -> float:
-    """The mean of those that are there; nan if none is, as where nobody came."""
+    """Return the mean of the values that are not nan; nan if there are none, as when nobody came."""
     there = [value for value in values if not np.isnan(value)]
     return float(np.mean(there)) if there else float("nan")
 
@@ -180,7 +180,7 @@ def _mean(values: list[float]) -> float:
 def _draw(
     results: list[Result], what: str, title: str, colours: str, top: float, shown: Any, beside: Any = None
 ) -> Any:
-    """A table in colours; `beside` says something of each row."""
+    """Draw a table in colours; `beside` is a note for each row."""
     names = list(dict.fromkeys(name for _, name, _ in results[0]["seen"]))
     rows = [(name, way) for name in names for way in WAYS]
     figure, axes = grid(1, 1, 9.5, 1.6 + 0.27 * len(rows), f"{title}, by who comes and how the book is run")
@@ -233,7 +233,7 @@ def _plan(options: Options) -> StudyPlan:
     if taken := [name for name in others if name in FAMILY]:
         raise ValueError(f"corrections must not be called {taken[0]!r}, which is in this study already")
     for name in others:
-        make_correction(name, rounds, (0.0, 0.5), 0, makers)  # a bad maker is named here, not in a worker
+        make_correction(name, rounds, (0.0, 0.5), 0, makers)  # a bad maker is reported here, not in a worker
     mine = None if options.data is None else logs.own_logs(options.data, rounds)
     settings = MarketSettings(logs.available() if mine is None else tuple(mine), rounds, tuple(others))
     own = {"own": Own(makers, data=mine)} if makers or mine is not None else {}

@@ -1,4 +1,4 @@
-"""Corrections, agents and data sets of the user's own, and the checks that they fit a study."""
+"""The user's own corrections, agents and data sets, and the checks that they fit a study."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from makewhole.decisions import Forecast
 from makewhole.protocol import Agent, Chance
 from makewhole.studies.lineup import LINEUP, Maker
 
-# Makes a fresh agent for a game: takes nature (a fair coin whose outcome the agent may ask), the number of
-# rounds, and the seed.
+# A function that makes a fresh agent for a game: takes nature (a fair coin, whose outcome the agent may ask
+# for), the number of rounds, and the seed.
 AgentMaker = Callable[[Chance, int, int], Agent]
 _HOW_CORRECTIONS = "a function of (rounds, c_range, seed) that makes a fresh correction"
 _HOW_AGENTS = "a function of (nature, rounds, seed) that makes a fresh agent"
@@ -37,14 +37,14 @@ NOTHING = Own()
 
 @runtime_checkable
 class Acts(Protocol):
-    """Whatever has the method of an agent."""
+    """Any object with the method of an agent."""
 
     def act(self, forecast: Forecast) -> Decision:
         """Choose an action and a stake."""
 
 
 class Entrants(NamedTuple):
-    """Who takes part, by name and in order, and the makers of those that are the user's own."""
+    """The participants, by name and in order, and the makers of the user's own."""
 
     names: tuple[str, ...]
     own: dict[str, Any]
@@ -53,8 +53,8 @@ class Entrants(NamedTuple):
 def read_corrections(given: Any) -> Entrants | None:
     """Read the option `corrections`: names of ours, or a mapping from a name to a maker.
 
-    Returns None for None. Raises a ValueError for a name that is unknown, or that is one of ours and given
-    to another maker; a TypeError for anything else that does not fit.
+    Returns None for None. Raises a ValueError for an unknown name, or for one of our names with another
+    maker, and a TypeError for anything else that does not fit.
     """
     return _read("corrections", given, LINEUP, _HOW_CORRECTIONS)
 
@@ -95,14 +95,14 @@ def _read(option: str, given: Any, ours: Mapping[str, Any], how: str) -> Entrant
 
 
 class PlainSteps(NamedTuple):
-    """A correction's two methods in the shape of our compilable steps, for a plain Python loop."""
+    """A correction's two methods as functions like our compilable steps, for a plain Python loop."""
 
     propose: Callable[..., Any]
     observe: Callable[..., None]
 
 
 def plain_steps(correction: Correction, *, cells: bool = False) -> PlainSteps:
-    """Wrap `propose` and `observe`; with `cells`, the step also tells which cell was proposed."""
+    """Wrap `propose` and `observe`; with `cells`, the step also returns which cell was proposed."""
 
     def propose(*_: Any) -> Any:
         proposal = correction.propose()
@@ -123,15 +123,15 @@ def make_events(rows: Any, outcome: Any, *, z: Any = None, probability: Any = No
     Parameters
     ----------
     rows
-        A matrix with a row of numbers per event, in order. Features should have a size of about 1:
-        standardise numbers first.
+        A matrix with a row of numbers per event, in order. Features should be of about size 1: standardise
+        numbers first.
     outcome
         0 or 1 per row.
     z
         For the decision tasks ("mnist", "adult"): a whole number from 0 to 9 per row. An agent's losses
         depend on it, and results are also given per value.
     probability
-        The true probability of 1 per row, where it is known. The decision tasks then show an oracle, too.
+        The true probability of 1 per row, if it is known. The decision tasks then also show an oracle.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def check_events(events: Any, *, grouped: bool = False) -> Events:
     """Check a user's data set and return it with the types that our compiled loops expect.
 
     Raises a TypeError unless it is an `Events`, and a ValueError that names the field that does not fit.
-    With `grouped`, the field `z` is needed, too.
+    With `grouped`, the field `z` is also needed.
     """
     if not isinstance(events, Events):
         raise TypeError(

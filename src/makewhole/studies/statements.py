@@ -1,8 +1,8 @@
 """What the paper states and proves, tried out: its propositions, lemmas and the theorem on swap regret.
 
-Numbers are those of the printed paper. Where a statement has a proof that we have checked, a search that
-finds nothing against it adds little, and the row says how many cases were tried. Where a statement as printed
-is wrong, the row has the counterexample, and the next one what is true instead.
+Numbers are those of the printed paper. If we have checked a statement's proof, a search without
+counterexamples adds little, and the row says how many cases were tried. If a statement as printed is wrong,
+the row has the counterexample, and the next row what is true instead.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class StatementSettings:
 
 
 def _cases(draw: np.random.Generator, count: int) -> Any:
-    """Forecasts with their interval inside (0, 1), true probabilities, and losses of one action."""
+    """Draw forecasts with their interval inside (0, 1), true probabilities, and losses of one action."""
     mu = draw.uniform(0.02, 0.98, count)
     c = draw.uniform(0, 1, count) * np.minimum(mu, 1 - mu)
     return mu, c, draw.uniform(0, 1, count), draw.normal(size=(count, 2))
 
 
 def without_bets(draw: np.random.Generator, count: int) -> dict[str, float]:
-    """Proposition 1: count where the true loss is in the range and the truth is not, and the reverse."""
+    """Proposition 1: count the cases with the true loss in the range and the truth not, and the reverse."""
     mu, c, truth, losses = _cases(draw, count)
     low, _, high = loss_bounds(losses, mu, c)
     true = (1 - truth) * losses[:, 0] + truth * losses[:, 1]
@@ -87,21 +87,21 @@ def with_bets(draw: np.random.Generator, count: int) -> dict[str, float]:
 
 
 def bets_and_beliefs(draw: np.random.Generator, count: int) -> dict[str, float]:
-    """Lemma 1: count where a contract is acceptable and no bet is at least as good, or the reverse."""
+    """Lemma 1: count the cases with an acceptable contract and no bet as good, and the reverse."""
     mu, c, _, contract = _cases(draw, count)
     accepts = np.array(must_accept(contract, mu, c).accepts)
     slopes = np.linspace(-12, 12, 481)[:, None]
     offered = [payment(slopes, y, mu, c) for y in (0, 1)]
-    # A stake of f(1) − f(0) is on no grid: it is tried beside the grid, and is enough by the proof.
+    # The stake f(1) − f(0) is not on the grid: it is tried separately, and by the proof it is enough.
     own = np.asarray(contract[:, 1] - contract[:, 0])
     mine = [payment(own, np.full(count, y), mu, c) for y in (0, 1)]
-    found = ((contract[:, 0] <= offered[0]) & (contract[:, 1] <= offered[1])).any(axis=0)
-    found |= (contract[:, 0] <= mine[0] + 1e-12) & (contract[:, 1] <= mine[1] + 1e-12)
-    return {"lemma1": float((accepts != found).sum())}
+    matched = ((contract[:, 0] <= offered[0]) & (contract[:, 1] <= offered[1])).any(axis=0)
+    matched |= (contract[:, 0] <= mine[0] + 1e-12) & (contract[:, 1] <= mine[1] + 1e-12)
+    return {"lemma1": float((accepts != matched).sum())}
 
 
 def no_forecast_is_enough(draw: np.random.Generator, count: int) -> dict[str, float]:
-    """Desiderata 1 and 2: two worlds that no data tell apart, and forecasts for both.
+    """Desiderata 1 and 2: two worlds that no data can tell apart, and forecasts for both.
 
     In one world every event has the probability ½. In the other each is certain, one way or the other, and
     nothing says which. The outcomes have the same distribution. Returns, for each world, the share of
@@ -112,15 +112,15 @@ def no_forecast_is_enough(draw: np.random.Generator, count: int) -> dict[str, fl
     seen = np.arange(1, count + 1)
     frequency = np.concatenate([[0.5], (np.cumsum(y) / seen)[:-1]])
     narrow = np.minimum(1.0 / np.sqrt(seen), 0.5)
-    found = {}
+    inside = {}
     for name, mu, c in (
         ("frequency", np.clip(frequency, narrow, 1 - narrow), narrow),
         ("quarter", np.full(count, 0.5), np.full(count, 0.25)),
         ("everything", np.full(count, 0.5), np.full(count, 0.5)),
     ):
         for world, truth in (("half", np.full(count, 0.5)), ("certain", y)):
-            found[f"{name}_{world}"] = float((np.abs(truth - mu) <= c + 1e-12).mean())
-    return found
+            inside[f"{name}_{world}"] = float((np.abs(truth - mu) <= c + 1e-12).mean())
+    return inside
 
 
 # --- the theorem on swap regret ---------------------------------------------------------------------------
@@ -129,8 +129,8 @@ def no_forecast_is_enough(draw: np.random.Generator, count: int) -> dict[str, fl
 def shifts(draw: np.random.Generator, count: int) -> dict[str, float]:
     """Lemma 2: how far the square of the mean loss is from the regret against shifts, times Σs²/T².
 
-    As printed, ψ maps to [−1, 1]; a shift that leads out of it is not allowed, and the lemma fails. With
-    shifts of any size it is an identity.
+    As printed, ψ maps to [−1, 1]; a shift that leaves it is not allowed, and the lemma fails. With shifts of
+    any size it is an identity.
     """
     worst = 0.0
     for _ in range(200):
@@ -142,7 +142,7 @@ def shifts(draw: np.random.Generator, count: int) -> dict[str, float]:
         shift = (weight * (target - lam)).sum() / weight.sum()
         regret = ((r + s * lam) ** 2).sum() - ((r + s * (lam + shift)) ** 2).sum()
         worst = max(worst, float(abs(left - regret * weight.sum())))
-    # λ = −1 for ever, and a target of −1 − ĉ with ĉ = ½: ψ(−1) is one number, at least −1.
+    # λ = −1 always, and a target of −1 − ĉ with ĉ = ½: ψ(−1) is one number, at least −1.
     square = (-1.5 + 1.0) ** 2
     regret = square - min((-1.5 - psi) ** 2 for psi in np.linspace(-1, 1, 201))
     return {"lemma2": worst, "lemma2_printed": float(square - regret)}
@@ -198,10 +198,10 @@ def games(settings: StatementSettings, seed: int) -> dict[str, Any]:
     """Theorem 2 in games of Algorithm 3: the regret against shifts, at several lengths.
 
     The target is drawn fresh every round, pushes away from λ, or goes up and down in phases. By Lemma 2 the
-    regret is T times the square of the mean loss; `reader` has it for the agent who reads the draw off c.
+    regret is T times the square of the mean loss; `reader` has it for the agent who reads the draw from c.
     """
     draw = np.random.default_rng(seed)
-    found: dict[str, Any] = {}
+    by_game: dict[str, Any] = {}
     long = [10**k for k in range(3, 8)]
     reader = [t * mean_loss("draw reading", "swap", t, seed) ** 2 for t in long]
     lengths = [t for t in (10**k for k in range(2, 8)) if t < settings.rounds] + [settings.rounds]
@@ -220,15 +220,15 @@ def games(settings: StatementSettings, seed: int) -> dict[str, Any]:
                     total += target - proposal.lam
                     correction.observe(proposal, target, 1.0)
                 regrets.append(total**2 / length)
-            found[f"{name}, {kind}"] = regrets
-    return {"lengths": lengths, "regrets": found, "long": long, "reader": reader}
+            by_game[f"{name}, {kind}"] = regrets
+    return {"lengths": lengths, "regrets": by_game, "long": long, "reader": reader}
 
 
 # --- the offline half -------------------------------------------------------------------------------------
 
 
 def offline(draw: np.random.Generator, count: int) -> dict[str, float]:
-    """Propositions 4 and 5, and that sound is asymptotically sound: on small worlds of known truth.
+    """Propositions 4 and 5, and that sound implies asymptotically sound: on small worlds of known truth.
 
     A world has twenty inputs, five published values and three sets of inputs. `prop4` and `prop5` count
     disagreements; `sound` is the largest mean loss of the forecaster, in standard errors, where it is sound.
@@ -275,22 +275,22 @@ def one_sided(rounds: int, seed: int) -> dict[str, float]:
 
 
 def run(settings: StatementSettings, seed: int, own: Own = NOTHING) -> Result:
-    """Every search under one seed; `tried` says how many cases were counted."""
+    """Run every search under one seed; `tried` says how many cases were counted."""
     draw, count = np.random.default_rng(seed), settings.rounds
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
     searches = (without_bets, with_bets, bets_and_beliefs, no_forecast_is_enough, shifts, leader, cells)
     for search in (*searches, offline):
-        found |= search(draw, count)
-    found |= one_sided(min(count, 4_000), seed)
+        results |= search(draw, count)
+    results |= one_sided(min(count, 4_000), seed)
     tried = dict.fromkeys(("lemma1", "prop1_in", "prop1_out"), count) | {"prop4": _WORLDS, "prop5": _WORLDS}
-    return {"seed": seed, "found": found, "tried": tried, "games": games(settings, seed)}
+    return {"seed": seed, "found": results, "tried": tried, "games": games(settings, seed)}
 
 
 # --- the figure -------------------------------------------------------------------------------------------
 
 
 def draw_regret(results: list[Result]) -> Any:
-    """The regret of Algorithm 3 per round against the length of the game, beside a bound."""
+    """Draw the regret of Algorithm 3 per round against the length of the game, with its bounds."""
     lengths = np.array(results[0]["games"]["lengths"], dtype=np.float64)
     title = "Regret against shifts, per round: in games, and Theorem 2 as printed and mended (grey)"
     figure, axes = grid(1, 4, 14.5, 4.2, title, sharex=True, sharey=True)

@@ -1,4 +1,4 @@
-"""What the paper states, judged by what `statements` found. There is no chance in these verdicts."""
+"""The paper's statements, judged by the results of `statements`. Chance plays no part in these verdicts."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def _most(results: Results, key: str) -> float:
 
 
 def row(text: str, where: str, ok: bool, numbers: str, figure: str = "") -> Claim:
-    """A claim that holds, or does not."""
+    """Return a claim that holds, or does not."""
     return Claim(text, where, "holds" if ok else "fails", numbers, figure)
 
 
 def _counted(results: Results, key: str, text: str, where: str, note: str = "") -> Claim:
-    """A claim with no case against it, or some."""
+    """Return a claim that holds if no case speaks against it."""
     against = _most(results, key)
     tried = sum(r["tried"][key] for r in results)
     return row(text, where, against == 0, f"{tried:,} random cases, {against:.0f} against{note}")
 
 
 def _exact(results: Results, key: str, text: str, where: str, note: str = "") -> Claim:
-    """A claim that two numbers are equal."""
+    """Return a claim that two numbers are equal."""
     return row(text, where, _most(results, key) < _CLOSE, f"off by up to {_most(results, key):.2g}{note}")
 
 
@@ -129,7 +129,7 @@ def lemmas_on_swap_regret(results: Results) -> list[Claim]:
 
 
 def theorem_on_swap_regret(results: Results) -> list[Claim]:
-    """Theorem 2: what is printed, against everyone; and what was seen of Algorithm 3 against others."""
+    """Theorem 2: as printed, against everyone; and Algorithm 3's games against other agents."""
     lengths = results[0]["games"]["long"]
     regret = np.mean([r["games"]["reader"] for r in results], axis=0) / lengths
     bound = [printed(make_swap(t).cells, t) / t for t in lengths]
@@ -160,12 +160,12 @@ def theorem_on_swap_regret(results: Results) -> list[Claim]:
 
 
 def make_swap(rounds: int, name: str = "swap") -> Any:
-    """Algorithm 3 for a game of this length."""
+    """Return Algorithm 3 for a game of this length."""
     return make_correction(name, rounds, (0.0, 0.0))
 
 
 def _of_bound(results: Results, bound: Any) -> list[float]:
-    """The regret in every game of Algorithm 3, over a bound."""
+    """Return the regret in every game of Algorithm 3, divided by a bound."""
     shares = []
     for r in results:
         for label, regrets in r["games"]["regrets"].items():
@@ -177,17 +177,17 @@ def _of_bound(results: Results, bound: Any) -> list[float]:
 
 
 def mended(cells: float, rounds: float) -> float:
-    """Theorem 2 with its Lemma 4 mended, and the constant of Lemma 3 for targets in [−1, 1]; not proved."""
+    """Theorem 2 with Lemma 4 corrected, and the constant of Lemma 3 for targets in [−1, 1]; not proved."""
     return float(8 * cells * (1 + np.log(rounds)) + 2 * rounds / cells)
 
 
 def proved(cells: float, rounds: float) -> float:
-    """What the proof of Theorem 2 comes to, with the δ² of its Lemma 4, and the same constant."""
+    """The result of Theorem 2's proof, with the δ² of its Lemma 4, and the same constant."""
     return float(8 * cells * (1 + np.log(rounds)) + 4 * rounds / cells**2)
 
 
 def printed(cells: float, rounds: float) -> float:
-    """What Theorem 2 prints, with the same constant."""
+    """Theorem 2 as printed, with the same constant."""
     return float(8 * cells**2 * (1 + np.log(rounds)) + rounds / cells**2)
 
 

@@ -18,7 +18,7 @@ from makewhole.studies.claims import Claim, judged_by
 from makewhole.studies.own import Entrants, read_corrections
 from makewhole.studies.sweep import sweep
 
-Result = dict[str, Any]  # what one case gives: plain numbers and arrays, among them its seed
+Result = dict[str, Any]  # the result of one case: plain numbers and arrays, its seed included
 Watch = Callable[[list[Claim], int, int], None]
 _EVERY_STUDY = ("rounds", "seeds", "corrections")
 _SOME_STUDIES = ("shares", "data", "airline", "shuffle", "authors", "agents")
@@ -34,7 +34,7 @@ _CLAIM_COLUMNS = {
 
 @dataclass(frozen=True)
 class Options:
-    """What may be asked of a study; None means the study's own choice. See `makewhole.studies.run`."""
+    """The options of a study; None means the study's own choice. See `makewhole.studies.run`."""
 
     rounds: int | None = None
     seeds: int | None = None
@@ -60,16 +60,16 @@ class Options:
                 arguments.whole(name, value, least=1)
 
     def chosen(self) -> Entrants | None:
-        """The corrections that were asked for; None for the study's own choice."""
+        """Return the corrections asked for; None for the study's own choice."""
         return read_corrections(self.corrections)
 
     def typical(self) -> bool:
-        """Whether the run is the study's own: what is written about the study is about such a run."""
+        """Whether the run has the study's own settings, which the study's text describes."""
         changed = [f.name for f in fields(self) if getattr(self, f.name) is not f.default]
         return set(changed) <= {"seeds", "jobs", "scheduler"}
 
     def described(self) -> dict[str, Any]:
-        """All options as plain data; makers of corrections and agents by their names."""
+        """Return all options as plain data; makers of corrections and agents by their names."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         for name in ("corrections", "agents"):
             if plain[name] is not None:
@@ -88,7 +88,7 @@ class StudyPicture(NamedTuple):
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """A study with its options read: the cases to run, and what to make of their results."""
+    """A study with its options applied: the cases to run, and how to judge and draw their results."""
 
     run: Callable[..., Result]
     cases: list[dict[str, Any]]
@@ -99,7 +99,7 @@ class StudyPlan:
     summary: Callable[[list[Result]], dict[str, Any]]
 
     def compared(self, results: list[Result]) -> list[Result]:
-        """Results of the seeds whose every case is done: only those can be compared."""
+        """Return the results of the seeds whose cases are all done: only those can be compared."""
         wanted: dict[int, int] = {}
         for case in self.cases:
             wanted[case["seed"]] = wanted.get(case["seed"], 0) + 1
@@ -109,12 +109,12 @@ class StudyPlan:
         return [r for r in results if done[r["seed"]] == wanted[r["seed"]]]
 
     def judged(self, results: list[Result]) -> list[Claim]:
-        """The claims, as far as the results go."""
+        """Return the claims, judged by the results so far."""
         usable = self.compared(results)
         return [claim for judge in self.judges for claim in judged_by(judge, judge(usable))] if usable else []
 
     def files(self) -> list[str]:
-        """The names of all files that a run may write."""
+        """Return the names of all files that a run may write."""
         figures = [f"{label}.{suffix}" for label in self.pictures for suffix in ("png", "svg")]
         return ["settings.json", "results.parquet", "summary.parquet", "report.html", *figures]
 
@@ -138,7 +138,7 @@ class Study:
     columns
         The meaning of every column of the frames "results" and "summary".
     takes
-        The options that it takes beside rounds, seeds and corrections.
+        The options that it takes besides rounds, seeds and corrections.
     """
 
     name: str
@@ -152,7 +152,7 @@ class Study:
     takes: tuple[str, ...] = ()
 
     def closing(self, report: Path) -> tuple[str, str, str]:
-        """Three sentences for the end of a run: what was shown, what to open, what to try next."""
+        """Return three sentences for the end of a run: what was shown, what to open, what to try next."""
         return self.shown, f"Open {report} in a browser: it has the claims and the figures.", self.next_step
 
     def check(self, options: Options) -> None:
@@ -172,11 +172,11 @@ class Study:
         backend: str | None = None,
         watch: Watch | None = None,
     ) -> StudyResult:
-        """Run every case and judge the claims; with `out`, write the folder `out/<name>`, too.
+        """Run every case and judge the claims; with `out`, also write the folder `out/<name>`.
 
-        Ctrl-C ends the run early and keeps what is done. With `out`, done cases are kept in `out/.cache`, and
-        a later run goes on from there. `watch(claims, done, total)` is called at the start and after each
-        case.
+        Ctrl-C ends the run early and keeps the results so far. With `out`, finished cases are kept in
+        `out/.cache`, and a later run continues from there. `watch(claims, done, total)` is called at the
+        start and after each case.
         """
         self.check(options)
         if backend is not None and backend not in BACKENDS:
@@ -200,13 +200,13 @@ class Study:
         )
         result = StudyResult(self, plan, results, complete=complete, backend=backend)
         result.words = self.why if options.typical() and complete else self.shown
-        if out is not None and results:  # without any, what an earlier run wrote is left as it is
+        if out is not None and results:  # without results, an earlier run's files stay as they are
             result.write(out / self.name, options)
         return result
 
 
 class Figures(Mapping[str, Any]):
-    """The figures of a run by name; each is drawn by matplotlib when it is first asked for."""
+    """The figures of a run by name; each is drawn by matplotlib on first use."""
 
     def __init__(self, pictures: Mapping[str, StudyPicture], results: list[Result]) -> None:
         self._pictures = pictures if results else {}
@@ -227,14 +227,14 @@ class Figures(Mapping[str, Any]):
 
 @dataclass(repr=False)
 class StudyResult:
-    """What a study gave.
+    """The results of a study.
 
-    `results`, `summary` and `claims` are frames, and `columns` tells the meaning of each column of each of
-    them: `columns["results"]["mean_loss"]`. `figures` are matplotlib figures by name, drawn when first asked
-    for, with their `captions`. `judged` are the claims as tuples. `complete` is False if Ctrl-C ended the run
-    early. `words` say in Markdown what it shows; of a run on the study's own data and settings, what we see
-    in it. If a folder was written, `folder` is its path, `files` are the paths of each figure's PNG and SVG,
-    and `notes` say which files were left alone.
+    `results`, `summary` and `claims` are frames, and `columns` has the meaning of each of their columns:
+    `columns["results"]["mean_loss"]`. `figures` are matplotlib figures by name, drawn on first use, with
+    their `captions`. `judged` are the claims as tuples. `complete` is False if Ctrl-C ended the run early.
+    `words` say in Markdown what it shows; for a run on the study's own data and settings, what we conclude
+    from it. If a folder was written, `folder` is its path, `files` are the paths of each figure's PNG and
+    SVG, and `notes` say which files were left alone.
     """
 
     study: Study
@@ -293,7 +293,7 @@ class StudyResult:
 
     @functools.cached_property
     def figures(self) -> Figures:
-        """The figures by name, each drawn when it is first asked for."""
+        """The figures by name, each drawn on first use."""
         return Figures(self.plan.pictures, self.plan.compared(self.raw))
 
     def _frame(self, name: str, table: Callable[[list[Result]], dict[str, Any]]) -> Any:
@@ -334,7 +334,7 @@ def as_columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> dict[str,
 
 
 def _edition() -> str:
-    """A name that changes with our sources: joblib's memory looks only at the function it is given."""
+    """Return a name that changes with our sources: joblib's memory looks only at the function it is given."""
     sources = sorted(Path(str(makewhole.__file__)).parent.rglob("*.py"))
     value = functools.reduce(lambda seen, path: zlib.crc32(path.read_bytes(), seen), sources, 0)
     return f"{value:08x}"

@@ -1,4 +1,4 @@
-"""Run many cases, on all cores or on a Dask cluster, and pick up where a stopped sweep was."""
+"""Run many cases, on all cores or on a Dask cluster, and continue a sweep that was stopped."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def sweep(
     scheduler: str | None = None,
     watch: Watch | None = None,
 ) -> tuple[list[Any], bool]:
-    """Call `function(**case)` for every case; returns the results in order, and whether all are there.
+    """Call `function(**case)` for every case; returns the results in order, and whether they are complete.
 
-    joblib's memory keeps each result in the folder `cache`, and a later sweep takes it from there. A case
-    with a key "own" holds functions or data of the user's; it is run every time. After Ctrl-C the results so
-    far are returned. `watch(results, total)` is called after each result.
+    joblib's memory keeps each result in the folder `cache`, where a later sweep finds it. A case with a key
+    "own" holds the user's functions or data; it is run every time. After Ctrl-C the results so far are
+    returned. `watch(results, total)` is called after each result.
     """
     joblib = need("joblib", "studies")
 

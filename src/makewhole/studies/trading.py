@@ -1,4 +1,4 @@
-"""One book against its customers: honest ones, who leave if it is too dear, and some who know better."""
+"""One book against its customers: honest ones, who leave if the price is too high, and informed ones."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.insured.refusals import StakeRefused
 from makewhole.studies.logs import Log
 
-WOULD_PAY = 0.05  # an honest customer leaves above this price, and the model's own ĉ
+WOULD_PAY = 0.05  # an honest customer leaves if the price is above ĉ plus this
 CUSTOMERS = 50
 
 
 class Scene(NamedTuple):
-    """Who comes: a clairvoyant in the first `rounds`, and in a share `later` of the others, under `names`.
+    """The customers: a clairvoyant in the first `first` rounds, and in a share `later` of the others.
 
-    An attacker is `right` about the outcome with this chance. Honest customers come in a share `honest`.
+    Attackers use `names` names, and are right about the outcome with chance `right`. Honest customers come in
+    a share `honest` of the other rounds.
     """
 
     first: int = 0
@@ -28,11 +29,11 @@ class Scene(NamedTuple):
 
 
 def trade(f: InsuredForecaster, log: Log, scene: Scene, seed: int) -> dict[str, Any]:
-    """One book against these customers: who was served, what they paid, and what attackers took.
+    """Trade one book against these customers: who was served, what they paid, and what attackers took.
 
     `charged` is what all bets together cost above the model's own price, and `most_won` the most that they
-    would have won at that price at any moment: no book that never loses more than D can charge less than
-    most_won − D. `most_taken` is the most that anybody under one name had ever taken.
+    would have won at that price at any moment: a book that never loses more than D must charge at least
+    most_won − D. `most_taken` is the most that one name had ever taken.
     """
     draw, served, asked = np.random.default_rng(seed), 0, 0
     total = peak = taken = premium = staked = fair = most_won = width = most_taken = 0.0
@@ -47,7 +48,7 @@ def trade(f: InsuredForecaster, log: Log, scene: Scene, seed: int) -> dict[str, 
         price, b = float(own.c), 0.0
         if attacking:
             hit = y if draw.random() < scene.right else 1.0 - y
-            likely = scene.right if hit else 1.0 - scene.right  # what she takes the chance of the event to be
+            likely = scene.right if hit else 1.0 - scene.right  # her own probability of the event
             edge = (likely - float(own.mu)) * (1.0 if hit else -1.0) - price
             b = (1.0 if hit else -1.0) if edge > 1e-9 else 0.0
         elif stake and draw.random() < scene.honest:
@@ -59,7 +60,7 @@ def trade(f: InsuredForecaster, log: Log, scene: Scene, seed: int) -> dict[str, 
             except StakeRefused:
                 b = 0.0
         paid = sum(f.settle(q, int(y)))
-        own_mu = min(max(mu, c_hat), 1.0 - c_hat)  # what sound mode publishes where nothing is added to ĉ
+        own_mu = min(max(mu, c_hat), 1.0 - c_hat)  # what sound mode publishes if nothing is added to ĉ
         total, fair = total + paid, fair + b * (y - own_mu) - abs(b) * c_hat
         peak, most_won = max(peak, total), max(most_won, fair)
         won[who] = won.get(who, 0.0) + paid
