@@ -218,6 +218,15 @@ def test_the_correction_learns_what_was_paid_and_in_exact_mode_without_the_surch
     assert learned == pytest.approx(paid if mode == "sound" else published)
 
 
+def test_in_sound_mode_the_target_counts_the_surcharge() -> None:
+    f = mw.InsuredForecaster(
+        None, mw.NaiveBestResponse(), mode="sound", max_stake=M, lines=mw.Lines(each=2.0, spread=0.1)
+    )
+    (paid,) = f.settle(f.forecast(mu=0.5), 1, stake=0.5, by="ann")
+    assert paid == pytest.approx(0.5 * (0.5 - 0.1))
+    assert f.forecast(mu=0.5).c == pytest.approx(paid / 0.5)  # λ that would have balanced it
+
+
 # --- money is conserved -----------------------------------------------------------------------------------
 
 
@@ -290,3 +299,4 @@ def test_a_compiled_backtest_keeps_to_the_capital_and_to_every_line() -> None:
     assert 1.5 < named.total_loss <= 2.0
     exact = mw.backtest(log, free(mode="exact", lines=mw.Lines(each=1.0)), by="who")
     assert exact.total_loss <= 2.0
+    assert [one.refused for one in (alone, named, exact)] == [0, 0, 0]  # prices leave room for every stake
