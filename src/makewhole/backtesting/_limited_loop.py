@@ -108,7 +108,6 @@ def pay(names: Any, t: int, paid: float, keep_gains: bool) -> None:
         who = by[t, k]
         if who >= 0:
             taken, low = add_exactly(accounts[who, 2], accounts[who, 3], paid)
-            taken, low = add_exactly(taken, low, 0.0)  # as an account adds what rounding cut off from a sum
             if taken < 0.0 and not keep_gains:
                 taken = low = 0.0
             accounts[who, 2], accounts[who, 3] = taken, low

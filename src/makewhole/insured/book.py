@@ -157,7 +157,7 @@ class Book(Record):
                 id_ += 1
             following = id_ + 1
         else:
-            if type(id_) is not str:
+            if type(id_) is not str and (type(id_) is not int or id_ >= 2**63 or id_ < 0):
                 id_ = read_name("id", id_)
             if id_ in opens:
                 raise ForecastOpen(f"a forecast with the id {id_!r} is open: settle or void it first")
@@ -258,7 +258,9 @@ class Book(Record):
         if lines is None:
             levels = ()
         elif levels:
-            own, surcharges = lines.ask(levels, legs, amounts)
+            own = lines.price(levels)
+            if own > (legs[0].mu if self.one_sided else legs[0].c) or len(legs) > 1:
+                surcharges = lines.surcharges(legs, amounts, own)
         if price is not None:
             check_price(legs, amounts, own, price, self.one_sided)
         parts = (amounts,) if self.one_price else amounts
@@ -269,12 +271,18 @@ class Book(Record):
         entry.at_risk = then = leg.worst_loss() if len(legs) == 1 else worst_loss(legs)
         if self.capped:
             self._expose(entry, amounts)
-        if self.guarded and then > before:
-            self._check_capital(entry, before, amounts)
+        everyone = self.everyone
+        totals, capital = everyone.totals, self.capital
+        if capital is not None:
+            lost = totals.total + totals.low
+            if rules.too_much(capital, lost, everyone.at_risk, before, then):
+                raise beyond_capital(capital, everyone, entry, before, amounts)
+        if self.capital_each is not None:
+            self._check_groups(self.capital_each, entry, before, amounts)
         placed = _new(Stake, (parts, name, levels, surcharges))
         if lines is not None and (levels or stakes):
             lines.enter(entry, placed)
-        self.everyone.risk(journal, then - before)
+        everyone.risk(journal, then - before)
         for group in entry.groups:
             self.groups[group].risk(journal, then - before)
         place = len(stakes)
@@ -282,33 +290,12 @@ class Book(Record):
         stakes.append(placed)
         return place
 
-    def _check_capital(self, entry: Open, before: float, amounts: tuple[float, ...]) -> None:
-        """Refuse a stake with which more than the capital of all, or of a group, could be lost (Theorem D).
-
-        The sums do not count the stake yet.
-        """
-        if self.capital is not None:
-            self._check_left(self.everyone, self.capital, entry, before, amounts)
-        if self.capital_each is not None:
-            for name in entry.groups:
-                self._check_left(
-                    self.groups[name], self.capital_each, entry, before, amounts, f" of {name!r}"
-                )
-
-    @staticmethod
-    def _check_left(
-        scope: Scope,
-        capital: float,
-        entry: Open,
-        before: float,
-        amounts: tuple[float, ...],
-        whose: str = "",
-    ) -> None:
-        then, lost = entry.at_risk, scope.totals.total + scope.totals.low
-        if rules.too_much(capital, lost, scope.at_risk, before, then):
-            left = rules.left_of(capital, lost, scope.at_risk - before)
-            message = f"with this stake the forecast could lose {then:g}; the capital{whose} leaves {left:g}"
-            raise StakeRefused(message, part_of(amounts, before, then, left))
+    def _check_groups(self, capital: float, entry: Open, before: float, amounts: tuple[float, ...]) -> None:
+        """Refuse a stake with which more than the capital of a group could be lost."""
+        for name in entry.groups:
+            scope = self.groups[name]
+            if rules.too_much(capital, scope.totals.loss, scope.at_risk, before, entry.at_risk):
+                raise beyond_capital(capital, scope, entry, before, amounts, f" of {name!r}")
 
     def _expose(self, entry: Open, amounts: tuple[float, ...]) -> None:
         """Count what each leg can lose by itself; refuse it beyond `max_exposure` or the certificate.
@@ -598,3 +585,17 @@ class Book(Record):
         if type(outcome) is int and 0 <= outcome < max(2, self.count):
             return outcome
         return arguments.outcome(outcome, self.classes, graded=self.graded)
+
+
+def beyond_capital(
+    capital: float,
+    scope: Scope,
+    entry: Open,
+    before: float,
+    amounts: tuple[float, ...],
+    whose: str = "",
+) -> StakeRefused:
+    """The refusal of a stake with which more than a capital could be lost (Theorem D)."""
+    then, left = entry.at_risk, rules.left_of(capital, scope.totals.loss, scope.at_risk - before)
+    message = f"with this stake the forecast could lose {then:g}; the capital{whose} leaves {left:g}"
+    return StakeRefused(message, part_of(amounts, before, then, left))

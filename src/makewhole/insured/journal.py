@@ -6,19 +6,25 @@ is raised, the journal is undone from its end; if all goes well, it is cleared.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, ClassVar
 
 
 class Record:
-    """Something that changes in place. `changing` names the fields that do, and `values` returns them."""
+    """Something that changes in place. `changing` names the fields that do, at least two."""
 
     __slots__ = ()
     changing: ClassVar[tuple[str, ...]]
+    _values: ClassVar[Callable[[Any], tuple[Any, ...]]]
+
+    def __init_subclass__(cls) -> None:
+        cls._values = operator.attrgetter(*cls.changing)
 
     def values(self) -> tuple[Any, ...]:
         """The values of the fields that change, in the order of `changing`."""
-        return tuple([getattr(self, name) for name in self.changing])
+        return type(self)._values(self)  # noqa: SLF001 - its own
 
 
 class Journal(list[tuple[Any, Any]]):

@@ -150,20 +150,12 @@ class LineBook:
         """μ and c of a leg for a customer who is asked this price."""
         return rules.own_price(leg.mu, leg.c, leg.mu_hat, price, self.one_sided, self.sound)
 
-    def ask(
-        self, levels: tuple[Name, ...], legs: Sequence[Any], amounts: tuple[float, ...]
-    ) -> tuple[float, tuple[float, ...]]:
-        """The price for a customer of these levels, and what it adds to the published one, on each leg.
-
-        The second is empty if she pays the published price.
-        """
-        price = self.price(levels)
-        if len(legs) == 1 and price <= (legs[0].mu if self.one_sided else legs[0].c):
-            return price, ()
+    def surcharges(self, legs: Sequence[Any], amounts: tuple[float, ...], price: float) -> tuple[float, ...]:
+        """What these amounts cost in addition to the published price, on each leg; empty if nothing."""
         costs = []
         for b, leg in zip(amounts, legs, strict=True):
             costs.append(rules.surcharge(b, leg.mu, leg.c, *self.own(leg, price)))
-        return price, tuple(costs) if any(costs) else ()
+        return tuple(costs) if any(costs) else ()
 
     def enter(self, entry: Open, stake: Stake, *, checked: bool = True) -> None:
         """Count a stake in the lines of its levels; StakeRefused if a line does not leave that much.
@@ -208,13 +200,10 @@ class LineBook:
         for k, leg in enumerate(position.legs):
             leg.add(self.journal, stake.amounts[k], stake.surcharges[k] if stake.surcharges else 0.0)
 
-    def account(self, name: Name) -> Account:
-        """The account of a name, which is about to change."""
-        account = self.accounts.get(name)
-        if account is None:
-            self.journal.append((self.accounts, (name, None)))
-            account = self.accounts[name] = Account()
-        self.journal.append((account, (account.total, account.low, account.at_risk, account.open)))
+    def open_account(self, name: Name) -> Account:
+        """Open an account for a new name."""
+        self.journal.append((self.accounts, (name, None)))
+        account = self.accounts[name] = Account()
         return account
 
     def _hold(self, name: Name, stake: Stake, now: float, then: float, new: int, checked: bool) -> None:
@@ -222,7 +211,9 @@ class LineBook:
 
         Refuse the stake if her line leaves less.
         """
-        account = self.account(name)
+        account = self.accounts.get(name)
+        if account is None:
+            account = self.open_account(name)
         line = self.of.get(name, self.each) if self.of else self.each
         taken = account.total + account.low
         if checked and rules.too_much(line, taken, account.at_risk, now, then):
@@ -230,6 +221,7 @@ class LineBook:
             message = f"with this stake {name!r} could take {then - now:g} more; its line leaves"
             limit = part_of(stake.amounts, now, then, left)
             raise StakeRefused(f"{message} {max(0.0, left - now):g}", limit)
+        self.journal.append((account, (account.total, account.low, account.at_risk, account.open)))
         account.at_risk += then - now
         account.open += new
 
@@ -238,18 +230,21 @@ class LineBook:
         if entry.positions is None:
             for name in entry.stakes[0].levels:
                 paid = 0.0 if payments is None else payments[0]
-                self._release(self.account(name), entry.at_risk, paid, 0.0)
+                self._release(self.accounts[name], entry.at_risk, paid, 0.0)
             return
         received: dict[Name, list[float]] = {name: [] for name in entry.positions}
         for place, stake in enumerate(entry.stakes):
             for name in stake.levels:
                 received[name].append(0.0 if payments is None else payments[place])
         for name, amounts in received.items():
-            self._release(self.account(name), entry.positions[name].at_risk, *exact_sum(amounts))
+            self._release(self.accounts[name], entry.positions[name].at_risk, *exact_sum(amounts))
 
     def _release(self, account: Account, risk: float, amount: float, rest: float) -> None:
         """Close a position of a name, which could take `risk` and was paid so much (and the `rest`)."""
-        total, low = rules.add_exactly(*rules.add_exactly(account.total, account.low, amount), rest)
+        self.journal.append((account, (account.total, account.low, account.at_risk, account.open)))
+        total, low = rules.add_exactly(account.total, account.low, amount)
+        if rest:
+            total, low = rules.add_exactly(total, low, rest)
         if total < 0.0 and not self.keep_gains:
             total = low = 0.0
         account.total, account.low = total, low

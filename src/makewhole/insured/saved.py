@@ -159,7 +159,7 @@ def read_book(plain: Mapping[str, Any], book: Book) -> None:
         _read_memory(book, book.memories.inner, k, part, value)
     if book.lines is not None:
         for name, _ in plain["accounts"]:
-            book.lines.account(read_name("line", name))  # in the order in which they were made
+            book.lines.open_account(read_name("line", name))  # in the order in which they were made
     for saved in plain["open"]:
         entry = _read_open(saved, book)
         if entry.id in book.opens:
@@ -385,7 +385,7 @@ def _read_thaw(saved: Mapping[str, Any], book: Book) -> None:
 def _read_accounts(saved: list[Any], lines: LineBook) -> None:
     """The accounts; what open bets can take was added up from the stakes."""
     for name, value in saved:
-        account = lines.account(read_name("line", name))
+        account = lines.accounts[read_name("line", name)]
         total, low, at_risk = arguments.numbers("line", [value[n] for n in ("total", "low", "at_risk")])
         for one in (total, low):
             arguments.within("line", one, -1e100, 1e100)

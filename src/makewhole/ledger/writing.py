@@ -231,16 +231,18 @@ class _Draft:
         """Answer every request: with events, with what came of it before, or with a refusal."""
         self._look_up(state)
         self._at = self._writer.now(state)
+        state.journal.keep(state)
         for one in self._group:
             if one.error is not None:
                 continue
-            mark, decided = len(state.journal), len(self._decided)
+            mark, decided, before = len(state.journal), len(self._decided), (state.seq, state.at)
             try:
                 self._decide(state, one)
             except (Refusal, ValueError, TypeError) as error:
                 if isinstance(error, LedgerUnavailable):
                     raise
                 state.journal.undo(mark)
+                state.seq, state.at = before
                 self._take_back(decided)
                 one.error = error
         self._chain(state)
@@ -305,7 +307,6 @@ class _Draft:
             return
         seq, at = state.seq + 1, self._at
         body = KINDS[kind](state, seq, at, given, self._ended.get)
-        state.journal.keep(state)
         state.seq, state.at = seq, at
         self._decided.append((one, kind, body))
         if kind in ENDS:
@@ -316,7 +317,6 @@ class _Draft:
 
         All of them at the end: two short loops run faster than a long one.
         """
-        state.journal.keep(state)
         book, at, hash_ = self._book, self._at, state.hash
         for seq, (one, kind, body) in enumerate(self._decided, state.seq - len(self._decided) + 1):
             previous, about, text = hash_, body.get("id"), plain_text(body)
