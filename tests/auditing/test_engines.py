@@ -127,7 +127,7 @@ def each_with_each() -> Iterator[Any]:
         yield pytest.param(engine, AUDITS[audit], marks=marks, id=f"{audit}-{engine}")
 
 
-@pytest.mark.parametrize(("engine", "options"), each_with_each())
+@pytest.mark.parametrize(("engine", "options"), list(each_with_each()))
 def test_every_engine_finds_what_pandas_finds(engine: str, options: Any, opened: Any) -> None:
     expected, found = (mw.audit(opened(name), **options) for name in ("pandas", engine))
     same(found.to_dict() | {"made": ""}, expected.to_dict() | {"made": ""})
