@@ -29,7 +29,7 @@ def after(losses: Any, totals: Totals | None = None, range_: float = 1.0) -> Tot
     """The totals after these losses, one by one."""
     totals = Totals() if totals is None else totals
     for loss in losses:
-        totals = totals.settled(loss, 0.0, 1.0, 1, c=0.125, loss_range=range_)
+        totals.settle(loss, 0.0, 1.0, 1, c=0.125, loss_range=range_)
     return totals
 
 
