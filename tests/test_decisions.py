@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import makewhole as mw
+from samples import trial
 
 loss = st.floats(-100, 100)
 tables = st.dictionaries(st.text(min_size=1, max_size=3), st.tuples(loss, loss), min_size=1, max_size=4)

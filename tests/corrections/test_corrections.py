@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import makewhole as mw
 from makewhole.corrections import REGISTRY, Terms, _kernels
+from samples import memory_of
 
 target = st.floats(-1, 1)
 weight = st.one_of(st.just(1.0), st.floats(0, 1))

@@ -64,8 +64,8 @@ def test_what_a_forecast_loses_is_what_its_correction_is_off_by(
     mu_hat: float, c_hat: float, lam: float, integrates: bool, mode: int, y: int, side: float, size: float
 ) -> None:
     """ℓ/M = w·(x − λ) in effect; where c was raised for a correction that averages, no more than that."""
-    rules = Publishing(mode == 1, mode == 2, integrates)
-    mu, c, origin = rules.publish(mu_hat, c_hat, lam, rules, 0.0)
+    how = Publishing(mode == 1, mode == 2, integrates)
+    mu, c, origin = rules.publish(mu_hat, c_hat, lam, how, 0.0)
     cap, gross = 7.0, 7.0 * size
     net = gross if mode == 1 else side * gross
     loss, target, weight = rules.balance(mu, c, origin, float(y), net, gross, cap)
@@ -284,21 +284,21 @@ def test_the_simple_corrections_learn_what_their_formulas_say() -> None:
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("composed", [False, True])
 @pytest.mark.parametrize(
-    "rules", [Publishing(True, False, True), Publishing(False, False, True), Publishing(False, True, True)]
+    "how", [Publishing(True, False, True), Publishing(False, False, True), Publishing(False, True, True)]
 )
-def test_a_replay_is_a_loop_over_the_steps(rules: Publishing, composed: bool, traced: bool) -> None:
+def test_a_replay_is_a_loop_over_the_steps(how: Publishing, composed: bool, traced: bool) -> None:
     """The reserve's λ is a sum of losses: an oracle that needs no targets."""
     draw, rows, cap, rate = np.random.default_rng(5), 300, 4.0, 0.3
     mu_hat, c_hat, outcome = draw.uniform(size=rows), draw.uniform(-0.2, 0.2, rows), draw.integers(0, 2, rows)
     gross = draw.uniform(0, cap, rows) * (draw.uniform(size=rows) < 0.8)
-    net = gross if rules.one_sided else gross * draw.uniform(-1, 1, rows)
+    net = gross if how.one_sided else gross * draw.uniform(-1, 1, rows)
     below = (_kernels.mean_propose, _kernels.mean_observe, True)
     inner: Any = below if composed else ()
     replay = _kernels.make_replay(_kernels.reserve_propose, _kernels.reserve_observe, *inner)
     out = [np.zeros(rows) for _ in range(3)] + [np.zeros(rows if traced else 0) for _ in range(2)]
     totals = [10.0, 0.0, 20.0, 30.0, 40.0]
     memory = ([rate / cap, -math.inf, 0.0, 0.0, 0.0], [0], [0.0, 0.0, 0.0], [0])
-    replay(memory, (mu_hat, c_hat, outcome.astype(float), net, gross), rules, cap, totals, out)
+    replay(memory, (mu_hat, c_hat, outcome.astype(float), net, gross), how, cap, totals, out)
     c, lams_, sums, mu, lost = out
     lam, total = 0.0, 10.0
     xs: list[float] = []
@@ -307,7 +307,7 @@ def test_a_replay_is_a_loop_over_the_steps(rules: Publishing, composed: bool, tr
         assert lams_[t] == pytest.approx(lam)
         learned = np.average(xs, weights=ws) if composed and xs else 0.0
         width = min(max(c_hat[t] + learned, 0.0), 0.5) if composed else c_hat[t]
-        wanted_mu, wanted_c, _ = rules.publish(mu_hat[t], width, lams_[t], rules, 0.0)
+        wanted_mu, wanted_c, _ = rules.publish(mu_hat[t], width, lams_[t], how, 0.0)
         assert c[t] == pytest.approx(wanted_c)
         loss = net[t] * (outcome[t] - wanted_mu) - gross[t] * c[t]
         total += loss

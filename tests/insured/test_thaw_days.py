@@ -109,9 +109,7 @@ def test_a_day_that_cannot_have_been_is_refused(change: dict[str, Any]) -> None:
         mw.InsuredForecaster.from_state(plain)
 
 
-def test_a_thaw_without_days_is_written_as_before() -> None:
-    f = book("reserve", mw.Thaw(budget=2.0))
-    assert "per_day" not in f.to_state()["settings"]["thaw"]
+def test_a_day_without_anything_to_concede_is_refused() -> None:
     with pytest.raises(ValueError, match="per_day must be"):
         mw.Thaw(budget=2.0, per_day=0.0)
 
