@@ -213,7 +213,10 @@ def exposure_of(content: Any) -> Any:
         ("reserve", lambda c: exposure_of(c).update(late_potential=[1.7e308])),
         ("reserve", lambda c: exposure_of(c).update(late_potential=[-0.1])),
         ("reserve", lambda c: exposure_of(c).update(lost=[0.0, 0.0])),
-        ("reserve", lambda c: c["book"]["everyone"]["totals"].update(total=1.7e308, low=1.7e308, surprises=None)),
+        (
+            "reserve",
+            lambda c: c["book"]["everyone"]["totals"].update(total=1.7e308, low=1.7e308, surprises=None),
+        ),
         ("reserve", lambda c: memory_of(c).update(scale=1e-300, losses=1e300)),
         ("reserve", lambda c: memory_of(c).update(origin=-1e308)),
         ("reserve", lambda c: memory_of(c).update(low=-1e300)),

@@ -104,9 +104,15 @@ def everyone(content: Any) -> Any:
     ("change", "message"),
     [
         (lambda c: memory_of(c, "a").update(rate=0.001), "a copy of Reserve"),
-        (lambda c: everyone(c)["exposure"].update(late_open=-1), "late_open must be a whole number of at lea"),
+        (
+            lambda c: everyone(c)["exposure"].update(late_open=-1),
+            "late_open must be a whole number of at lea",
+        ),
         (lambda c: everyone(c)["exposure"].update(late_potential=[-1.0]), "none negative"),
-        (lambda c: group_of(c, "a")["exposure"].update(potential=[0.0]), "must be what the open forecasts add"),
+        (
+            lambda c: group_of(c, "a")["exposure"].update(potential=[0.0]),
+            "must be what the open forecasts add",
+        ),
         (lambda c: everyone(c).update(at_risk=0.0), "must be what the open forecasts add"),
         (lambda c: group_of(c, "a").update(at_risk=0.0), "must be what the open forecasts add"),
         (lambda c: leg(c).update(c=-7), r"c must lie in \[0, 0.5\] in sound mode"),
@@ -140,7 +146,10 @@ def everyone(content: Any) -> Any:
         (lambda c: c["book"]["memories"].append([0, "b", memory_of(c, "a")]), "groups must be one of"),
         (lambda c: c["book"]["inner_memories"][0].__setitem__(1, None), "must belong to a group"),
         (lambda c: c["book"]["groups"].append(["b", group_of(c, "a")]), "groups must be one of"),
-        (lambda c: c["book"]["groups"].append(["a", group_of(c, "a")]), "must be those of the forecasts, each"),
+        (
+            lambda c: c["book"]["groups"].append(["a", group_of(c, "a")]),
+            "must be those of the forecasts, each",
+        ),
         (lambda c: c["book"]["groups"].clear(), "must be those of the forecasts, each once"),
         (lambda c: c["book"]["bounds"].update(base=0.0), "base must be what the open forecasts add up to"),
         (lambda c: c["book"]["bounds"].update(late=9.0), "late must be what the open forecasts add up to"),

@@ -141,8 +141,7 @@ def test_no_forecast_loses_more_than_it_has_room_for(stake: list[float], y: int,
     assert sum(trial(f, 0, y, stake=stake)) <= room + 1e-12
     f.stake(0, stake)
     assert (
-        max(sum(trial(f, 0, k)) for k in range(3))
-        == pytest.approx(f.statement().open_exposure, abs=1e-12)
+        max(sum(trial(f, 0, k)) for k in range(3)) == pytest.approx(f.statement().open_exposure, abs=1e-12)
         or f.statement().open_exposure == 0.0
     )
 
