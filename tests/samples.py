@@ -5,7 +5,7 @@ import copy
 import json
 from collections.abc import Callable, Iterator
 from importlib import metadata
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -156,7 +156,7 @@ class Own:
         return {"lam": self.lam, "asked": self.asked}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> "Own":
+    def from_state(cls, state: dict[str, Any]) -> Self:
         made = cls()
         made.lam, made.asked = state["lam"], state["asked"]
         return made

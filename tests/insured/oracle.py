@@ -84,7 +84,7 @@ class Oracle:
             )
         centred = [b - median(bet.amounts) for b in bet.amounts]
         fair = sum((b * mu for b, mu in zip(centred, bet.mus, strict=True)), Fraction(0))
-        return centred[y] - fair - bet.cs[0] * sum(map(abs, centred))
+        return centred[int(y)] - fair - bet.cs[0] * sum(map(abs, centred), Fraction(0))
 
     def outcomes(self) -> Sequence[Any]:
         """What may happen; a graded outcome is worst at one of the ends."""
@@ -190,7 +190,7 @@ class Oracle:
             found.setdefault(limit, False)
 
     def _passes(self, found: dict[str, bool], limit: str, asked: Fraction, most: Fraction) -> None:
-        near = NEAR * max(1, Fraction(self.max_stake))
+        near = NEAR * max(Fraction(1), Fraction(self.max_stake))
         if asked > most + near:
             found[limit] = True
         elif asked >= most - near:
@@ -224,7 +224,7 @@ class Oracle:
 
 
 def median(amounts: Sequence[Fraction]) -> Fraction:
-    """The middle; of an even number, the point between the middle two that is nearest to the mean of the ends."""
+    """The middle; of an even number, the point between the middle two nearest to the mean of the ends."""
     ascending, half = sorted(amounts), len(amounts) // 2
     if len(amounts) % 2:
         return ascending[half]

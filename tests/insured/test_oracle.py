@@ -318,7 +318,7 @@ def valid_chances(mu: Any, classes: int | None) -> bool:
     amounts = amounts_of(mu, classes)
     if amounts is None or min(amounts) < 0 or max(amounts) > 1:
         return False
-    return classes is None or abs(sum(amounts) - 1) < Fraction(1, 10**6)
+    return classes is None or abs(sum(amounts, Fraction(-1))) < Fraction(1, 10**6)
 
 
 # --- scripts ----------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 import makewhole as mw
+from makewhole.forecasters import Said
 from makewhole.insured.journal import Journal, Record
 from samples import KINDS, Own, bet, given_to, insured, played, state
 
@@ -79,7 +80,7 @@ def test_the_steps_of_a_book_are_what_the_calls_do_and_can_be_undone(kind: str) 
     for _ in range(5):
         row, stake = given_to(twin, draw), bet(twin, draw)
         q = twin.forecast(**row)
-        entry = book.open(None, (*said(row["mu"]),), book.read_groups(row.get("groups")), None)
+        entry = book.open(None, said(row["mu"]), book.read_groups(row.get("groups")), None)
         assert entry.forecast == q
         assert book.take(entry, stake, "her") == twin.stake(q, stake, by="her")
         old = twin.open_forecasts[0]
@@ -101,10 +102,10 @@ def test_the_steps_of_a_book_are_what_the_calls_do_and_can_be_undone(kind: str) 
     assert state(played(f, 15, 2)) == state(played(again, 15, 2))
 
 
-def said(mu: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def said(mu: Any) -> Said:
     """What a base that only gives probabilities says."""
     mus = tuple(np.atleast_1d(mu).tolist())
-    return mus, (0.0,) * len(mus)
+    return Said(mus, (0.0,) * len(mus))
 
 
 def test_a_group_of_steps_is_undone_at_the_cost_of_what_it_changed() -> None:
@@ -294,7 +295,7 @@ LOOKS: dict[str, Callable[[mw.InsuredForecaster, Path], Any]] = {
     "corrections": lambda f, _: repr([one.state() for one in f.corrections]),
     "a look": lambda f, _: repr(f.peek(mu=some_mu(f), **extra(f))),
     "capital": lambda f, _: f.capital,
-    "save": lambda f, path: (f.save(path), path.read_text())[1],
+    "save": lambda f, path: saved_text(f, path),
     "copy": lambda f, _: json.dumps(copy.deepcopy(f).to_state()),
     "pickle": lambda f, _: json.dumps(pickle.loads(pickle.dumps(f)).to_state()),  # noqa: S301 - our own bytes
     "another forecast": lambda f, _: (repr(f.forecast(mu=some_mu(f), **extra(f))), state(f)),
@@ -304,6 +305,11 @@ LOOKS: dict[str, Callable[[mw.InsuredForecaster, Path], Any]] = {
     ),
     "another void": lambda f, _: (f.void(f.open_forecasts[-1]) if f.open_forecasts else None, state(f)),
 }
+
+
+def saved_text(f: mw.InsuredForecaster, path: Path) -> str:
+    f.save(path)
+    return path.read_text()
 
 
 def interrupted(call: Callable[[], Any], *at: int) -> int:
@@ -827,6 +833,25 @@ def test_a_statement_writes_nothing_and_looks_at_groups_only_when_asked() -> Non
     with pytest.raises(RuntimeError, match="look at groups right after statement"):
         late.groups["a"]
     assert list(statement.groups) == ["a", "b", "c"]  # looked at in time
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda f: f.stake(0, 0.5),
+        lambda f: f.settle(0, 1),
+        lambda f: f.void(0),
+        lambda f: f.settle_many({0: 1, 1: 1}),
+    ],
+    ids=["stake", "settle", "void", "settle_many"],
+)
+def test_the_groups_of_a_statement_are_never_later_than_the_rest_of_it(change: Any) -> None:
+    f = mw.InsuredForecaster(None, mw.Grouped(mw.Reserve(0.1)), mode="sound", max_stake=1)
+    f.forecast_many(mu=[0.5] * 3, groups=["a", "b", "c"])
+    late = f.statement()
+    change(f)
+    with pytest.raises(RuntimeError, match="look at groups right after statement"):
+        late.groups["a"]
 
 
 def test_settings_cannot_be_changed_after_the_fact() -> None:
