@@ -1,12 +1,15 @@
 """Tables, logs and rounds that several tests play with."""
 
+import contextlib
+import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import metadata
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import strategies as st
 
 import makewhole as mw
@@ -171,7 +174,7 @@ class Own:
         return {"lam": self.lam, "asked": self.asked}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> "Own":
+    def from_state(cls, state: dict[str, Any]) -> Self:
         made = cls()
         made.lam, made.asked = state["lam"], state["asked"]
         return made
@@ -209,13 +212,55 @@ def played(f: mw.InsuredForecaster, rounds: int, seed: int) -> mw.InsuredForecas
 
 
 def state(f: mw.InsuredForecaster) -> str:
-    """Everything a forecaster is, to the bit; items in an order of their own, open forecasts by age."""
+    """Everything a forecaster is, to the bit; records in a fixed order, open forecasts numbered by age."""
     plain = f.to_state()
-    entries = [value for key, value in plain["items"] if key[0] == "open"]
-    for rank, entry in enumerate(sorted(entries, key=lambda entry: entry["number"])):
+    book = plain["book"]
+    book.pop("serial")  # it numbers open forecasts, of which only the order matters
+    for rank, entry in enumerate(book["open"]):
         entry["number"] = rank
-    items = sorted(json.dumps(item) for item in plain.pop("items"))
-    return json.dumps(plain) + "\n".join(items)
+    for name in ("groups", "memories", "inner_memories", "accounts"):
+        book[name] = sorted(map(json.dumps, book[name]))
+    return json.dumps(plain)
+
+
+def trial(f: mw.InsuredForecaster, q: Any, outcome: Any, **stake: Any) -> Any:
+    """The payments if a forecast were settled now; the forecaster itself stays as it is."""
+    return copy.deepcopy(f).settle(q, outcome, **stake)
+
+
+@contextlib.contextmanager
+def lessons(kind: type) -> Iterator[list[dict[str, float]]]:
+    """Write down what corrections of a class learn: λ, the target, the weight and the loss of each bet."""
+    heard: list[dict[str, float]] = []
+    real: Any = kind.learned  # type: ignore[attr-defined]  # any of makewhole's corrections
+
+    def learned(
+        self: Any, memory: Any, proposal: Proposal, target: float, weight: float, loss: float, rest: float
+    ) -> Any:
+        heard.append({"lam": proposal.lam, "target": target, "weight": weight, "loss": loss})
+        return real(self, memory, proposal, target, weight, loss, rest)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(kind, "learned", learned)
+        yield heard
+
+
+def memory_of(content: dict[str, Any], part: Any = None, k: int = 0) -> Any:
+    """What a correction has learned, in a saved book, to be changed by a forger."""
+    (found,) = [memory for at, name, memory in content["book"]["memories"] if (at, name) == (k, part)]
+    return found
+
+
+def group_of(content: dict[str, Any], name: Any) -> Any:
+    """The sums of a group in a saved book."""
+    (found,) = [scope for group, scope in content["book"]["groups"] if group == name]
+    return found
+
+
+def open_of(content: dict[str, Any], id_: Any = None) -> Any:
+    """An open forecast in a saved book, by its id; the oldest if none is given."""
+    entries = content["book"]["open"]
+    return entries[0] if id_ is None else next(entry for entry in entries if entry["id"] == id_)
 
 
 def sealed(document: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from scipy.optimize import linprog
 
 import makewhole as mw
 from makewhole.decisions import Plan
+from samples import trial
 
 loss = st.floats(-100, 100)
 tables = st.dictionaries(st.text(min_size=1, max_size=3), st.tuples(loss, loss), min_size=1, max_size=4)
@@ -181,7 +182,7 @@ def test_at_one_price_of_any_sign_the_losses_less_their_median_make_the_total_ce
     assert q == mw.Forecast(mu, np.full(k, c), 0, classes=k, one_price=True)
     f.stake(q, mw.multiclass.centred(losses))
     spread = min(np.abs(losses - m).sum() for m in losses)
-    totals = [losses[y] - f.plan_settle(q, y).payments[0] for y in range(k)]
+    totals = [losses[y] - trial(f, q, y)[0] for y in range(k)]
     assert totals == pytest.approx([mu @ losses + c * spread] * k, abs=1e-12)
     plan = mw.insure(q, {"go": losses})
     assert plan.loss <= totals[0] + 1e-12
@@ -202,7 +203,7 @@ def test_at_one_price_a_plan_within_the_cap_is_what_the_books_pay(problem: Any, 
     plan = mw.insure(q, [losses, np.zeros(k)], max_stake=cap)
     f.stake(q, plan.stake)
     taken = losses if plan.action == 0 else np.zeros(k)
-    totals = np.array([taken[y] - f.plan_settle(q, y).payments[0] for y in range(k)])
+    totals = np.array([taken[y] - trial(f, q, y)[0] for y in range(k)])
     assert totals.max() == pytest.approx(plan.loss, abs=1e-12)
     assert np.ptp(totals) == pytest.approx(plan.spread, abs=1e-12)
 

@@ -13,7 +13,7 @@ import pytest
 
 import makewhole as mw
 from makewhole import saving
-from samples import KINDS, insured, played, sealed
+from samples import KINDS, insured, memory_of, open_of, played, sealed
 
 
 @pytest.mark.slow
@@ -61,12 +61,14 @@ def test_an_edited_file_is_refused_with_the_way_out(tmp_path: Path) -> None:
     [
         lambda c: c["corrections"][0]["state"].update(cells=200_000_000),
         lambda c: c["settings"].update(classes=200_000_000),
-        lambda c: c["items"].append([["open", 7], {"x": {"array": [], "shape": [2**40], "type": "<f8"}}]),
+        lambda c: open_of(c).update(x={"array": [], "shape": [2**40], "type": "<f8"}),
     ],
 )
 def test_a_small_file_takes_little_memory(change: Any, tmp_path: Path) -> None:
     path = tmp_path / "book.json"
-    mw.InsuredForecaster(lambda x: 0.5, mw.SwapRegret(3), max_stake=1).save(path)
+    f = mw.InsuredForecaster(lambda x: 0.5, mw.SwapRegret(3), max_stake=1)
+    f.forecast(7.0)
+    f.save(path)
     document = json.loads(path.read_text())
     change(document["content"])
     path.write_text(json.dumps(sealed(document)))
@@ -196,32 +198,36 @@ def use(f: mw.InsuredForecaster, path: Path) -> None:
 def edited(kind: str, change: Any) -> dict[str, Any]:
     f = played(insured(kind), 12, seed=0)
     state: dict[str, Any] = json.loads(json.dumps(f.to_state()))
-    items = {tuple(key): value for key, value in state["items"]}
-    change(items)
+    change(state)
     return state
 
 
-def first_open(items: Any) -> Any:
-    return next(value for key, value in items.items() if key[0] == "open")
+def exposure_of(content: Any) -> Any:
+    return content["book"]["everyone"]
 
 
 @pytest.mark.parametrize(
     ("kind", "change"),
     [
-        ("reserve", lambda i: i["exposure", None].update(late_open=10**400)),
-        ("reserve", lambda i: i["exposure", None].update(late_potential=[1.7e308])),
-        ("reserve", lambda i: i["exposure", None].update(late_potential=[-0.1])),
-        ("reserve", lambda i: i["exposure", None].update(lost=[0.0, 0.0])),
-        ("reserve", lambda i: i["totals", None].update(total=1.7e308, low=1.7e308, surprises=None)),
-        ("reserve", lambda i: i["memory", 0, None].update(scale=1e-300, losses=1e300)),
-        ("reserve", lambda i: i["memory", 0, None].update(origin=-1e308)),
-        ("reserve", lambda i: i["memory", 0, None].update(low=-1e300)),
-        ("overlapping", lambda i: i.update({("memory", 0, None): None}) or i["memory", 0, "a"].clear()),
-        ("swap", lambda i: i["memory", 0, None]["sums"].__setitem__(4, 1e308)),
-        ("swap", lambda i: i["memory", 0, None]["weights"].__setitem__(2, 1e-320)),
-        ("default", lambda i: first_open(i)["lines"][0].update(c=1e308)),
-        ("one-sided", lambda i: first_open(i)["lines"][0].update(c=-5.0)),
-        ("reserve", lambda i: first_open(i)["lines"][0].update(mu=1.0, c=0.5)),
+        ("reserve", lambda c: exposure_of(c).update(late_open=10**400)),
+        ("reserve", lambda c: exposure_of(c).update(late_potential=[1.7e308])),
+        ("reserve", lambda c: exposure_of(c).update(late_potential=[-0.1])),
+        ("reserve", lambda c: exposure_of(c)["legs"].update(lost=[0.0, 0.0])),
+        (
+            "reserve",
+            lambda c: c["book"]["everyone"]["totals"].update(total=1.7e308, low=1.7e308, surprises=None),
+        ),
+        ("reserve", lambda c: memory_of(c).update(scale=1e-300, losses=1e300)),
+        ("reserve", lambda c: memory_of(c).update(origin=-1e308)),
+        ("reserve", lambda c: memory_of(c).update(low=-1e300)),
+        ("overlapping", lambda c: c["book"]["memories"].append([0, None, None]) or memory_of(c, "a").clear()),
+        ("overlapping", lambda c: memory_of(c, "a").clear()),
+        ("overlapping", lambda c: c["book"]["memories"].append([0, None, None])),
+        ("swap", lambda c: memory_of(c)["sums"].__setitem__(4, 1e308)),
+        ("swap", lambda c: memory_of(c)["weights"].__setitem__(2, 1e-320)),
+        ("default", lambda c: open_of(c)["legs"][0].update(c=1e308)),
+        ("one-sided", lambda c: open_of(c)["legs"][0].update(c=-5.0)),
+        ("reserve", lambda c: open_of(c)["legs"][0].update(mu=1.0, c=0.5)),
     ],
 )
 def test_numbers_that_no_book_can_have_are_refused_before_they_do_harm(kind: str, change: Any) -> None:

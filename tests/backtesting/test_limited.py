@@ -10,14 +10,12 @@ import polars as pl
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
-from makewhole.insured.changes import CONCEDED, TOTALS
 
 import makewhole as mw
 from makewhole.backtesting import backtest as module
 from makewhole.backtesting.limited import LimitedRun
-from makewhole.insured.lines import Account
+from makewhole.insured.records import Account
 from makewhole.insured.refusals import StakeRefused
-from makewhole.insured.totals import Totals
 from samples import replay
 
 pytestmark = pytest.mark.slow  # its loops take seconds to compile
@@ -93,9 +91,9 @@ def check_equal(log: pd.DataFrame, correction: Any, options: dict[str, Any]) -> 
     assert result.correction.state() == f.corrections[0].state()
     if run is not None:
         assert result.turnover == f.statement().turnover
-        assert run.totals[8] == (f._state[CONCEDED].total if f.thaw is not None else 0.0)
+        assert run.totals[8] == (f.book.thawing.conceded if f.thaw is not None else 0.0)
         if f.thaw is not None and f.thaw.share:
-            assert run.totals[9] == f._state[CONCEDED].profit
+            assert run.totals[9] == f.book.thawing.profit
         if run.limits.lines.top:
             for name, (line, _, taken, low) in zip(run.names, run.accounts.tolist(), strict=True):
                 account = f.account(name)
@@ -209,7 +207,9 @@ def test_what_is_refused_because_of_rounding_is_what_the_forecaster_refuses() ->
         with mock.patch.object(module, "LimitedRun", Late):
             result = replay(log, by="who", trace=True, **settings)
         f = mw.InsuredForecaster(**settings)
-        f._state |= {("line", "ann"): Account(taken), TOTALS: Totals(total=lost)}
+        assert f.book.lines is not None
+        f.book.lines.accounts["ann"] = Account(taken)
+        f.book.everyone.totals.total = lost
         paid = []
         for row in log.to_dict("records"):
             q = f.forecast(mu=row["mu"])
@@ -253,7 +253,8 @@ def test_a_share_of_profits_is_the_forecasters(name: str) -> None:
     log = attacked(150, 200)
     log.loc[:19, "stake"] *= -1.0  # they begin by losing
     options = dict(mode="sound", capital=9.0, lines=None, thaw=mw.Thaw(share=0.1))
-    conceded, profit = check_equal(log, MAKERS[name](), options).forecaster._state[CONCEDED]
+    thawing = check_equal(log, MAKERS[name](), options).forecaster.book.thawing
+    conceded, profit = thawing.conceded, thawing.profit
     assert profit > 10.0
     assert 0.09 * profit < conceded <= 0.1 * profit
 
@@ -264,7 +265,7 @@ def test_a_budget_that_grows_is_the_forecasters(name: str) -> None:
     played = check_equal(attacked(50, 300), MAKERS[name](), options)
     f = played.forecaster
     assert f.thaw is not None
-    assert f.thaw.allowed(300) < f._state[CONCEDED].total <= f.thaw.allowed(350)  # it was all used
+    assert f.thaw.allowed(300) < f.book.thawing.conceded <= f.thaw.allowed(350)  # it was all used
 
 
 def test_a_guard_with_less_than_a_rounding_left_is_the_forecasters() -> None:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 import makewhole as mw
 from makewhole.corrections import Terms, _kernels
-from makewhole.corrections._kernels import Rules, balance, balanced_observe, balanced_propose, publish
+from makewhole.corrections._kernels import balanced_observe, balanced_propose
 from makewhole.jit import jit
+from makewhole.rules import Publishing, balance, publish
 from samples import log_of, replay
 
 NAMES = ("a", "b", 3)
@@ -155,7 +156,7 @@ def make_siege() -> Callable[..., float]:
                     marks[1] += 1
             proposal = balanced_propose(values, marks)
             mu_hat, y = (0.0, 1.0) if side > 0 else (1.0, 0.0)
-            mu, c, origin = publish(mu_hat, 0.0, proposal[0], Rules(one_sided, False, True), 0.0)
+            mu, c, origin = publish(mu_hat, 0.0, proposal[0], Publishing(one_sided, False, True), 0.0)
             loss, target, weight = balance(mu, c, origin, y, 1.0, 1.0, 1.0)
             weights, distance = weights + weight, 0.0
             for k in range(marks[1]):
@@ -298,7 +299,7 @@ def test_with_too_many_groups_nothing_changes() -> None:
     f.settle(f.forecast(mu=0.4, groups=["a", "b"]), 1, stake=1.0)
     before = f.to_state()
     message = r"groups must be at most 2 with Balance\(rate=0.1, most_groups=2\); got 3: \['a', 'b', 'c'\]"
-    for call in (f.forecast, f.peek, f.plan_forecast):
+    for call in (f.forecast, f.peek):
         with pytest.raises(ValueError, match=message):
             call(mu=0.5, groups=["a", "b", "c"])
     with pytest.raises(ValueError, match=message):

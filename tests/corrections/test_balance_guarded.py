@@ -87,7 +87,7 @@ def test_no_group_loses_more_than_the_bound(
         for _ in range(times):
             c_hat, lam = at * high, seen.lam(names)
             q = f.forecast(mu=mu, c_hat=c_hat, groups=names)
-            assert f._state["open", q.id].lines[0].proposal.lam == pytest.approx(lam, abs=1e-9)
+            assert f.proposed(q)[0] == pytest.approx(lam, abs=1e-9)
             y = int(mu < 0.5)
             sign = 1.0 if y else -1.0
             taken = []
@@ -120,7 +120,7 @@ def besiege(f: mw.InsuredForecaster, seen: Witness, rounds: int, wait: int = 0, 
             names = (0,) if draw.random() < 0.7 else (0, *[name for name in names if name][:1])
         mu = float(draw.choice([0.0, 0.5, 1.0]))
         q = f.forecast(mu=mu, groups=names)
-        lam = f._state["open", q.id].lines[0].proposal.lam
+        (lam,) = f.proposed(q)
         y = int(mu < 0.5)
         b = (1.0 if y else -1.0) * (-1.0 if losing else 1.0)
         try:

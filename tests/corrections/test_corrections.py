@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import makewhole as mw
 from makewhole.corrections import REGISTRY, Proposal, Terms, _kernels
+from samples import memory_of
 
 target = st.floats(-1, 1)
 weight = st.one_of(st.just(1.0), st.floats(0, 1))
@@ -478,8 +479,7 @@ def test_in_a_book_standard_regret_stays_within_the_range_of_its_targets() -> No
         f.settle(f.forecast(mu=0.5, c_hat=0.2), outcome, stake=1.0)
         assert f.corrections[0].propose().lam == pytest.approx(end)
         state = f.to_state()
-        (memory,) = [value for key, value in state["items"] if key[0] == "memory"]
-        memory["lam"] *= 3
+        memory_of(state)["lam"] *= 3
         assert mw.InsuredForecaster.from_state(state).corrections[0].propose().lam == pytest.approx(end)
 
 

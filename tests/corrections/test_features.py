@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import makewhole as mw
 from makewhole.corrections.features import Features
-from samples import state
+from samples import open_of, state
 
 pytestmark = pytest.mark.slow
 
@@ -181,7 +181,7 @@ def test_a_file_with_features_that_cannot_be_is_refused() -> None:
     f.forecast(mu=0.5, groups={"fog": 0.5})
     for features, message in (([2.0], "must"), ([0.5, 0.5], "zip"), ([math.nan], "groups")):
         plain = f.to_state()
-        next(item for item in plain["items"] if item[0][0] == "open")[1]["features"] = features
+        open_of(plain)["features"] = features
         with pytest.raises(ValueError, match=message):
             mw.InsuredForecaster.from_state(plain)
 

@@ -11,7 +11,7 @@ import pytest
 import makewhole as mw
 from makewhole.cli import main
 from makewhole.corrections import Proposal
-from samples import log_of, overlapping, sealed
+from samples import group_of, log_of, memory_of, open_of, overlapping, sealed
 
 
 class Mine(mw.Reserve):
@@ -82,51 +82,80 @@ def test_columns_of_the_same_name_are_named() -> None:
 
 
 def forged(f: mw.InsuredForecaster, path: Path, change: Any) -> None:
-    """Save a book, with a change to its items by key."""
+    """Save a book, with a change to what was saved."""
     f.save(path)
     document = json.loads(path.read_text())
-    items = {tuple(key): value for key, value in document["content"]["items"]}
-    change(document["content"], items)
-    document["content"]["items"] = [[list(key), value] for key, value in items.items()]
+    change(document["content"])
     path.write_text(json.dumps(sealed(document)))
 
 
-def line(items: Any) -> Any:
-    return items["open", 1]["lines"][0]
+def leg(content: Any) -> Any:
+    return open_of(content, 1)["legs"][0]
+
+
+def stake(content: Any) -> Any:
+    return open_of(content, 1)["stakes"][0]
+
+
+def everyone(content: Any) -> Any:
+    return content["book"]["everyone"]
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c, i: i["memory", 0, "a"].update(rate=0.001), "a copy of Reserve"),
-        (lambda c, i: i["exposure", None].update(late_open=-1), "late_open must be a whole number of at lea"),
-        (lambda c, i: i["exposure", None].update(late_potential=[-1.0]), "none negative"),
+        (lambda c: memory_of(c, "a").update(rate=0.001), "a copy of Reserve"),
         (
-            lambda c, i: i["exposure", "a"].update(potential=[0.0]),
+            lambda c: everyone(c).update(late_open=-1),
+            "late_open must be a whole number of at lea",
+        ),
+        (lambda c: everyone(c).update(late_potential=[-1.0]), "none negative"),
+        (
+            lambda c: group_of(c, "a").update(potential=[0.0]),
             "must be what the open forecasts add",
         ),
-        (lambda c, i: i["standing", None].update(at_risk=0.0), "must be what the open forecasts add"),
-        (lambda c, i: line(i).update(c=-7), r"c must lie in \[0, 0.5\] in sound mode"),
-        (lambda c, i: line(i)["proposal"].__setitem__(0, float("nan")), "proposal must be finite"),
-        (lambda c, i: line(i)["inner"].__setitem__(1, 99), "proposal must come from this"),
-        (lambda c, i: line(i).update(inner=None), "made with the corrections in the file"),
-        (lambda c, i: i["open", 1]["stakes"][0].update(amounts=[float("nan")]), "stakes must be finite"),
-        (lambda c, i: i["open", 1]["stakes"][0].update(amounts=[0.1, 0.1]), "stakes must be 1 numbers each"),
-        (lambda c, i: i["open", 1]["stakes"][0].update(amounts=[1.5]), "must be ones that are taken"),
-        (lambda c, i: i["open", 1]["stakes"][0].update(by=1.5), "by must be text or a whole number"),
+        (lambda c: everyone(c).update(at_risk=0.0), "must be what the open forecasts add"),
+        (lambda c: group_of(c, "a").update(at_risk=0.0), "must be what the open forecasts add"),
+        (lambda c: leg(c).update(c=-7), r"c must lie in \[0, 0.5\] in sound mode"),
+        (lambda c: leg(c)["proposal"].__setitem__(0, float("nan")), "proposal must be finite"),
+        (lambda c: leg(c)["inner"].__setitem__(1, 99), "proposal must come from this"),
+        (lambda c: leg(c).update(inner=None), "made with the corrections in the file"),
+        (lambda c: stake(c).update(amounts=[float("nan")]), "stakes must be finite"),
+        (lambda c: stake(c).update(amounts=[0.1, 0.1]), "stakes must be 1 numbers each"),
+        (lambda c: stake(c).update(amounts=[1.5]), "must be ones that are taken"),
+        (lambda c: stake(c).update(by=1.5), "by must be text or a whole number"),
+        (lambda c: stake(c).update(surcharges=[-0.1]), "surcharges must be 1 numbers, none negative"),
+        (lambda c: stake(c).update(surcharges=[0.1, 0.1]), "surcharges must be 1 numbers, none negative"),
+        (lambda c: stake(c).update(levels=["ann"]), "levels must be at most 16 names, the last that of who"),
         (
-            lambda c, i: i.update({("stakes", 7, 0): i["open", 1]["stakes"]}),
-            "stakes must be on open forecasts",
+            lambda c: c["book"]["open"].append(open_of(c, 1) | {"id": 7, "number": 1}),
+            "must be what the open forecasts add",
         ),
-        (lambda c, i: i["open", 1]["stakes"].clear(), "must have 1 stakes; got 0"),
-        (lambda c, i: i["open", 1].update(groups=[]), "groups must name exactly one group"),
-        (lambda c, i: i["open", 1].update(groups=["nobody"]), "groups must be one of"),
-        (lambda c, i: i["open", 1].update(x={}), "features must be"),
-        (lambda c, i: i["open", 1].update(said=[2.0]), r"said must lie in \[0, 1\]"),
-        (lambda c, i: i.update({("memory", 0, None): i["memory", 0, "a"]}), "must belong to a group"),
-        (lambda c, i: i.update({("memory", 5, "a"): i["memory", 0, "a"]}), "is damaged"),
-        (lambda c, i: i.update({("strange", 1): 2}), "items must be ones that a forecaster has"),
-        (lambda c, i: c["settings"].update(classes=10**9), "classes must be at most 100,000"),
+        (lambda c: c["book"]["open"].append(open_of(c, 1)), "open forecasts must have different ids; got 1"),
+        (
+            lambda c: c["book"]["open"].append(open_of(c, 1) | {"id": 7}),
+            "open forecasts must have different numbers",
+        ),
+        (lambda c: open_of(c, 1).update(number=99), "number must lie in"),
+        (lambda c: open_of(c, 1)["stakes"].clear(), "must be what the open forecasts add"),
+        (lambda c: open_of(c, 1).update(groups=[]), "groups must name exactly one group"),
+        (lambda c: open_of(c, 1).update(groups=["nobody"]), "groups must be one of"),
+        (lambda c: open_of(c, 1).update(x={}), "features must be"),
+        (lambda c: leg(c).update(mu_hat=2.0), r"mu must lie in \[0, 1\]"),
+        (lambda c: c["book"]["memories"].append([0, None, memory_of(c, "a")]), "must belong to a group"),
+        (lambda c: c["book"]["memories"].append([5, "a", memory_of(c, "a")]), "memory must be at most 0"),
+        (lambda c: c["book"]["memories"].append([0, "b", memory_of(c, "a")]), "groups must be one of"),
+        (lambda c: c["book"]["inner_memories"][0].__setitem__(1, None), "must belong to a group"),
+        (lambda c: c["book"]["groups"].append(["b", group_of(c, "a")]), "groups must be one of"),
+        (
+            lambda c: c["book"]["groups"].append(["a", group_of(c, "a")]),
+            "must be those of the forecasts, each",
+        ),
+        (lambda c: c["book"]["groups"].clear(), "must be those of the forecasts, each once"),
+        (lambda c: c["book"]["bounds"].update(base=0.0), "base must be what the open forecasts add up to"),
+        (lambda c: c["book"]["bounds"].update(late=9.0), "late must be what the open forecasts add up to"),
+        (lambda c: c["book"].pop("everyone"), "is damaged: KeyError"),
+        (lambda c: c["settings"].update(classes=10**9), "classes must be at most 100,000"),
     ],
 )
 def test_a_forged_file_is_refused(change: Any, message: str, tmp_path: Path) -> None:
@@ -166,7 +195,7 @@ def test_classes_with_different_corrections_are_refused(other: Any, place: int) 
 def test_a_floor_that_was_taken_out_of_a_file_is_put_back(tmp_path: Path) -> None:
     f = mw.InsuredForecaster(None, mw.Grouped(mw.Reserve(0.1)), mode="sound", max_stake=1)
     f.settle(f.forecast(mu=0.5, groups="a"), 1, stake=1.0)
-    forged(f, tmp_path / "b.json", lambda c, i: i["memory", 0, "a"].update(floor=None))
+    forged(f, tmp_path / "b.json", lambda c: memory_of(c, "a").update(floor=None))
     again = mw.InsuredForecaster.load(tmp_path / "b.json")
     assert again.corrections == f.corrections
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 import makewhole as mw
 from makewhole.backtesting.log import CHUNK
 from makewhole.corrections import _kernels
-from makewhole.corrections._kernels import HELPERS, Rules, balance, members_observe, members_propose, publish
+from makewhole.corrections._kernels import HELPERS, members_observe, members_propose
 from makewhole.jit import jit
+from makewhole.rules import Publishing, balance, publish
 from samples import log_of, overlapping, replay
 
 NAMES = ("a", "b", 3)
@@ -87,7 +88,7 @@ def make_siege() -> Callable[..., Any]:
             marks[1] = size
             proposal = members_propose(values, marks)
             c_hat = 0.0 if kind < 3 else 0.1 * noise
-            mu, c, origin = publish(0.5, c_hat, proposal[0], Rules(False, True, True), 0.0)
+            mu, c, origin = publish(0.5, c_hat, proposal[0], Publishing(False, True, True), 0.0)
             gross = 1.0 if kind != 1 else noise
             wins = kind != 3 or proposal[0] < 0.3
             loss, target, weight = balance(mu, c, origin, 1.0, gross if wins else -gross, gross, 1.0)

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from makewhole import rules
 from makewhole.corrections import _kernels
-from makewhole.corrections._kernels import Rules
+from makewhole.rules import Publishing
 
 unit = st.floats(0, 1)
 lams = st.floats(-1.5, 1.5)
@@ -24,7 +25,7 @@ widths = st.floats(-0.5, 0.5)
 def test_one_sided_everything_goes_into_the_ask(
     mu_hat: float, c_hat: float, lam: float, least: float, integrates: bool
 ) -> None:
-    ask, c, origin = _kernels.publish(mu_hat, c_hat, lam, Rules(True, True, integrates), least)
+    ask, c, origin = rules.publish(mu_hat, c_hat, lam, Publishing(True, True, integrates), least)
     wanted = mu_hat + (c_hat + lam)
     assert c == 0.0
     assert origin == -lam
@@ -35,7 +36,7 @@ def test_one_sided_everything_goes_into_the_ask(
 def test_exact_mode_publishes_what_the_base_and_the_correction_say(
     mu_hat: float, c_hat: float, lam: float, least: float, integrates: bool
 ) -> None:
-    assert _kernels.publish(mu_hat, c_hat, lam, Rules(False, False, integrates), least) == (
+    assert rules.publish(mu_hat, c_hat, lam, Publishing(False, False, integrates), least) == (
         mu_hat,
         c_hat + lam,
         c_hat,
@@ -46,7 +47,7 @@ def test_exact_mode_publishes_what_the_base_and_the_correction_say(
 def test_sound_mode_publishes_the_nearest_interval_inside_the_unit_interval(
     mu_hat: float, c_hat: float, lam: float, least: float, integrates: bool
 ) -> None:
-    mu, c, origin = _kernels.publish(mu_hat, c_hat, lam, Rules(False, True, integrates), least)
+    mu, c, origin = rules.publish(mu_hat, c_hat, lam, Publishing(False, True, integrates), least)
     wanted = c_hat + lam
     nearest = sorted([max(0.0, least), wanted, 0.5])[1]
     assert c == nearest
@@ -63,11 +64,11 @@ def test_what_a_forecast_loses_is_what_its_correction_is_off_by(
     mu_hat: float, c_hat: float, lam: float, integrates: bool, mode: int, y: int, side: float, size: float
 ) -> None:
     """ℓ/M = w·(x − λ) in effect; where c was raised for a correction that averages, no more than that."""
-    rules = Rules(mode == 1, mode == 2, integrates)
-    mu, c, origin = _kernels.publish(mu_hat, c_hat, lam, rules, 0.0)
+    how = Publishing(mode == 1, mode == 2, integrates)
+    mu, c, origin = rules.publish(mu_hat, c_hat, lam, how, 0.0)
     cap, gross = 7.0, 7.0 * size
     net = gross if mode == 1 else side * gross
-    loss, target, weight = _kernels.balance(mu, c, origin, float(y), net, gross, cap)
+    loss, target, weight = rules.balance(mu, c, origin, float(y), net, gross, cap)
     assert loss == pytest.approx(net * (y - mu) - gross * c, abs=1e-12)
     assert weight == pytest.approx(size)
     credited = weight * (target - lam) * cap
@@ -79,13 +80,13 @@ def test_what_a_forecast_loses_is_what_its_correction_is_off_by(
 
 
 def test_a_forecast_without_stakes_loses_nothing_and_teaches_nothing() -> None:
-    assert _kernels.balance(0.25, 0.125, 0.5, 1.0, 0.0, 0.0, 10.0) == (0.0, -0.5, 0.0)
-    assert _kernels.balance(0.25, 0.125, 0.5, 1.0, 1.0, 1.0, 10.0) == (0.625, 0.25, 0.1)
+    assert rules.balance(0.25, 0.125, 0.5, 1.0, 0.0, 0.0, 10.0) == (0.0, -0.5, 0.0)
+    assert rules.balance(0.25, 0.125, 0.5, 1.0, 1.0, 1.0, 10.0) == (0.625, 0.25, 0.1)
 
 
 @given(widths, lams)
 def test_a_refined_width_is_an_honest_one(c_hat: float, lam: float) -> None:
-    assert _kernels.refine(c_hat, lam) == sorted([0.0, c_hat + lam, 0.5])[1]
+    assert rules.refine(c_hat, lam) == sorted([0.0, c_hat + lam, 0.5])[1]
 
 
 # --- cells ------------------------------------------------------------------------------------------------
@@ -283,21 +284,21 @@ def test_the_simple_corrections_learn_what_their_formulas_say() -> None:
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("composed", [False, True])
 @pytest.mark.parametrize(
-    "rules", [Rules(True, False, True), Rules(False, False, True), Rules(False, True, True)]
+    "how", [Publishing(True, False, True), Publishing(False, False, True), Publishing(False, True, True)]
 )
-def test_a_replay_is_a_loop_over_the_steps(rules: Rules, composed: bool, traced: bool) -> None:
+def test_a_replay_is_a_loop_over_the_steps(how: Publishing, composed: bool, traced: bool) -> None:
     """The reserve's λ is a sum of losses: an oracle that needs no targets."""
     draw, rows, cap, rate = np.random.default_rng(5), 300, 4.0, 0.3
     mu_hat, c_hat, outcome = draw.uniform(size=rows), draw.uniform(-0.2, 0.2, rows), draw.integers(0, 2, rows)
     gross = draw.uniform(0, cap, rows) * (draw.uniform(size=rows) < 0.8)
-    net = gross if rules.one_sided else gross * draw.uniform(-1, 1, rows)
+    net = gross if how.one_sided else gross * draw.uniform(-1, 1, rows)
     below = (_kernels.mean_propose, _kernels.mean_observe, True)
     inner: Any = below if composed else ()
     replay = _kernels.make_replay(_kernels.reserve_propose, _kernels.reserve_observe, *inner)
     out = [np.zeros(rows) for _ in range(3)] + [np.zeros(rows if traced else 0) for _ in range(2)]
     totals = [10.0, 0.0, 20.0, 30.0, 40.0]
     memory = ([rate / cap, -math.inf, 0.0, 0.0, 0.0], [0], [0.0, 0.0, 0.0], [0])
-    replay(memory, (mu_hat, c_hat, outcome.astype(float), net, gross), rules, cap, totals, out)
+    replay(memory, (mu_hat, c_hat, outcome.astype(float), net, gross), how, cap, totals, out)
     c, lams_, sums, mu, lost = out
     lam, total = 0.0, 10.0
     xs: list[float] = []
@@ -306,7 +307,7 @@ def test_a_replay_is_a_loop_over_the_steps(rules: Rules, composed: bool, traced:
         assert lams_[t] == pytest.approx(lam)
         learned = np.average(xs, weights=ws) if composed and xs else 0.0
         width = min(max(c_hat[t] + learned, 0.0), 0.5) if composed else c_hat[t]
-        wanted_mu, wanted_c, _ = _kernels.publish(mu_hat[t], width, lams_[t], rules, 0.0)
+        wanted_mu, wanted_c, _ = rules.publish(mu_hat[t], width, lams_[t], how, 0.0)
         assert c[t] == pytest.approx(wanted_c)
         loss = net[t] * (outcome[t] - wanted_mu) - gross[t] * c[t]
         total += loss

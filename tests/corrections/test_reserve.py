@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 import makewhole as mw
 from makewhole.corrections import Terms, _kernels
-from makewhole.corrections._kernels import HELPERS, Rules, balance, publish, reserve_observe, reserve_propose
+from makewhole.corrections._kernels import HELPERS, reserve_observe, reserve_propose
 from makewhole.jit import jit
+from makewhole.rules import Publishing, balance, publish
 from samples import replay, rounds_of, step
 
 
@@ -74,7 +75,7 @@ def test_with_falling_steps_the_total_grows_no_faster_than_the_root_of_their_num
 def test_sound_mode_publishes_honest_intervals_and_the_target_is_the_loss(
     mu_hat: float, c_hat: float, lam: float, integrates: bool
 ) -> None:
-    mu, c, origin = publish(mu_hat, c_hat, lam, Rules(False, True, integrates), 0.0)
+    mu, c, origin = publish(mu_hat, c_hat, lam, Publishing(False, True, integrates), 0.0)
     assert 0 <= c <= 0.5
     assert mu - c >= -1e-15
     assert mu + c <= 1 + 1e-15
@@ -146,10 +147,10 @@ def test_no_adversary_breaks_the_bounds_in_ten_million_rounds(
 ) -> None:
     rate = 0.003
     sound = mw.Reserve(rate).in_mode(Terms(1.0, c_range, sound=True))
-    most, _, _ = siege()(*sound.arrays(), kind, 10_000_000, Rules(False, True, True), *c_range)
+    most, _, _ = siege()(*sound.arrays(), kind, 10_000_000, Publishing(False, True, True), *c_range)
     assert most <= 0.5 / rate + 1e-6
     exact = mw.Reserve(rate)
-    most, least, _ = siege()(*exact.arrays(), kind, 10_000_000, Rules(False, False, True), *c_range)
+    most, least, _ = siege()(*exact.arrays(), kind, 10_000_000, Publishing(False, False, True), *c_range)
     assert -(1 + c_range[1]) / rate - 1e-6 <= least
     assert most <= 1 / rate + 1e-6
 
@@ -290,7 +291,7 @@ def make_march() -> Callable[..., Any]:
         for t in range(rounds):
             noise = _kernels.scramble(t) / 4294967296.0
             proposal = reserve_propose(values, marks)
-            mu, c, origin = publish(0.3, 0.0, proposal[0], Rules(False, False, True), 0.0)
+            mu, c, origin = publish(0.3, 0.0, proposal[0], Publishing(False, False, True), 0.0)
             size = _kernels.scramble(t + 7919) / 4294967296.0
             loss, target, weight = balance(mu, c, origin, 1.0 if noise < 0.6 else 0.0, size, size, 1.0)
             naive += loss
@@ -403,7 +404,7 @@ def test_stakes_below_half_a_rounding_are_counted_too() -> None:
         total = 0.0
         for _ in range(rounds):
             proposal = reserve_propose(values, marks)
-            mu, c, origin = publish(0.5, 0.0, proposal[0], Rules(False, True, True), 0.0)
+            mu, c, origin = publish(0.5, 0.0, proposal[0], Publishing(False, True, True), 0.0)
             loss, target, weight = balance(mu, c, origin, 1.0, stake, stake, 1.0)
             total += loss * 2.0**60
             reserve_observe(values, marks, proposal, target, weight, loss, 0.0)

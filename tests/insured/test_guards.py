@@ -102,7 +102,8 @@ def without_own_prices(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_customer_wins_at_most_her_line() -> None:
     f = free(lines=mw.Lines(each=1.5))
     total, refused = won(f, 8, by="ann")
-    assert (total, refused) == (pytest.approx(1.5), 5)
+    assert total == pytest.approx(1.5)
+    assert refused == 5
     assert f.account("ann").taken == pytest.approx(total)
 
 
@@ -110,7 +111,8 @@ def test_a_customer_wins_at_most_her_line() -> None:
 def test_the_customers_of_an_agency_together_win_at_most_its_line() -> None:
     f = free(lines=mw.Lines(each=100.0, of={"agency": 1.5}))
     total, refused = won(f, 8, by=lambda k: ("agency", f"customer {k}"))
-    assert (total, refused) == (pytest.approx(1.5), 5)
+    assert total == pytest.approx(1.5)
+    assert refused == 5
 
 
 @pytest.mark.usefixtures("without_own_prices")
@@ -234,7 +236,7 @@ def test_payments_that_do_not_add_up_to_the_loss_are_never_booked() -> None:
     f = free()
     q = f.forecast(mu=0.5)
     f.stake(q, 0.5)
-    f.book.opens[q.id].legs[0].net += 0.1  # a bug
+    f.book.find(q).legs[0].net += 0.1  # a bug
     before = f.to_state()["book"]["everyone"]
     with pytest.raises(mw.ConservationError, match="payments add up to"):
         f.settle(q, 1)

@@ -329,8 +329,7 @@ def test_a_file_cannot_talk_open_forecasts_away(tmp_path: Path) -> None:
         f.forecast(mu=0.5)
     f.save(tmp_path / "book.json")
     document = json.loads((tmp_path / "book.json").read_text())
-    (exposure,) = [value for key, value in document["content"]["items"] if key == ["exposure", None]]
-    exposure.update(late_open=0, late_potential=[0.0])
+    document["content"]["book"]["everyone"].update(late_open=0, late_potential=[0.0])
     (tmp_path / "book.json").write_text(json.dumps(sealed(document)))
     again = mw.InsuredForecaster.load(tmp_path / "book.json")
     assert again.statement().certificate.bound == f.statement().certificate.bound

@@ -188,8 +188,8 @@ def test_the_same_attacker_passes_lines_that_are_not_kept(kind: str) -> None:
     most = 0.0
     for seed in range(4):
         attack = Attack(kind, seed, "she", booked=False)
-        unkept: Any = attack.f._books.lines
-        unkept.each, unkept.own_lines = math.inf, {}
+        unkept: Any = attack.f.book.lines
+        unkept.each, unkept.of, unkept.lines = math.inf, {}, mw.Lines(each=1e100)
         attack.run(25, 60, "most")
         most = max(most, attack.most_taken("she"))
     assert most > 1.2 * EACH

@@ -7,7 +7,8 @@ import pytest
 
 import makewhole as mw
 from makewhole.corrections import Proposal
-from makewhole.insured import bookkeeping, plain, results, totals
+from makewhole.insured import payments, totals
+from samples import state
 
 
 def test_one_sided_publishes_an_ask_and_balances() -> None:
@@ -160,12 +161,13 @@ def test_money_that_does_not_add_up_is_raised_before_anything_is_booked(
     q = f.forecast(mu=0.5)
     f.stake(q, 0.5)
     real = totals.exact_sum
-    for module in (bookkeeping, plain, results):
-        monkeypatch.setattr(module, "exact_sum", lambda paid: (real(paid)[0] + 0.01, 0.0))
+    before = state(f)
+    monkeypatch.setattr(payments, "exact_sum", lambda paid: (real(paid)[0] + 0.01, 0.0))
     with pytest.raises(mw.ConservationError, match=r"payments add up to 0.51, the loss is 0.5"):
         f.settle(q, 1, stake=0.5)
     assert f.statement().rounds == 0
     assert f.corrections[0] == mw.NaiveBestResponse()
+    assert state(f) == before
 
 
 def test_tiny_stakes_settle_too() -> None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import makewhole as mw
 from makewhole.corrections import Terms
-from makewhole.insured.book import Stake
 from makewhole.insured.lines import LineBook
-from samples import state
+from makewhole.insured.records import Stake, worst_loss
+from samples import lessons, state, trial
 
 NAMES = [None, "one", "two", ("club", "three"), ("club", "four")]
 LEVELS = ["one", "two", "three", "four", "club"]
@@ -38,14 +38,14 @@ def worst_outcome(f: mw.InsuredForecaster, q: mw.Forecast, draw: np.random.Gener
     outcomes = list(range(f.classes or 2))
     if draw.uniform() < 0.3:
         return int(draw.choice(outcomes))
-    return max(outcomes, key=lambda y: f.plan_settle(q, y).loss)
+    return max(outcomes, key=lambda y: sum(trial(f, q, y)))
 
 
 def can_take(f: mw.InsuredForecaster) -> dict[str, float]:
     """What the open bets of every name can take at most: the dearest outcome of each forecast, by trying."""
     most = dict.fromkeys(LEVELS, 0.0)
     for q in f.open_forecasts:
-        paid = [dict(f.plan_settle(q, y).payments.by) for y in range(f.classes or 2)]
+        paid = [dict(trial(f, q, y).by) for y in range(f.classes or 2)]
         for by in paid:
             by["club"] = by.get("three", 0.0) + by.get("four", 0.0)
         for name in LEVELS:
@@ -211,15 +211,14 @@ def test_stakes_that_fit_but_for_rounding_are_saved_and_loaded(tmp_path: Any) ->
 def test_a_state_beyond_a_line_or_the_capital_is_refused() -> None:
     f = book("sound")
     f.settle(f.forecast(mu=0.5), 1, stake=1.0, by="one")
-    for key, change, message in (
-        (["line", "one"], {"total": 9.0}, "line must"),
-        (["totals", None], {"total": 7.0, "rounds": 9}, "total and at_risk must"),
-        (["conceded"], {"total": 99.0}, "conceded must"),
-    ):
+    changes: list[tuple[Any, str]] = [
+        (lambda b: dict(b["accounts"])["one"].update(total=9.0), "line must"),
+        (lambda b: b["everyone"]["totals"].update(total=7.0, rounds=9), "total and at_risk must"),
+        (lambda b: b["thaw"].update(conceded=99.0), "conceded must"),
+    ]
+    for change, message in changes:
         plain = f.to_state()
-        for item in plain["items"]:
-            if item[0] == key:
-                item[1] |= change
+        change(plain["book"])
         with pytest.raises(ValueError, match=message):
             mw.InsuredForecaster.from_state(plain)
 
@@ -263,10 +262,16 @@ def test_undone_is_as_if_it_had_never_been() -> None:
     q = f.forecast(mu=0.5)
     f.stake(q, 0.5, by="one")
     before, account = state(f), f.account("one")
-    undo = [f.apply(f.plan_stake(q, 0.2, by="one")), f.apply(f.plan_settle(q, 1))]
-    assert f.account("one").taken > 0
-    for change in reversed(undo):
-        f.apply(change)
+    steps, journal = f.book, f.book.journal
+    steps.take(steps.find_to_change(q), 0.2, "one")
+    mark = len(journal)
+    steps.close(steps.find_to_change(q), 1)
+    assert steps.lines is not None
+    assert steps.lines.customer("one").taken > 0
+    journal.undo(mark)
+    assert steps.lines.customer("one").taken == 0
+    assert steps.lines.customer("one").at_risk > account.at_risk
+    journal.undo()
     assert state(f) == before
     assert f.account("one") == account
 
@@ -297,7 +302,7 @@ def test_undone_is_as_if_it_had_never_been() -> None:
             ValueError,
             "at least max_stake, 1; got 0.5",
         ),
-        (lambda: mw.InsuredForecaster(max_stake=1).account("she"), ValueError, "there are no lines"),
+        (lambda: mw.InsuredForecaster(max_stake=1).account("she"), ValueError, r"account\(\) needs lines"),
     ],
 )
 def test_what_cannot_be_is_refused(call: Any, error: type[Exception], message: str) -> None:
@@ -318,18 +323,29 @@ def test_names_must_be_names(by: Any) -> None:
 def test_a_stake_at_an_old_price_is_refused_by_the_line_itself() -> None:
     """Repricing alone keeps new stakes within a line; the check must not depend on it."""
     f = mw.InsuredForecaster(None, mw.NoCorrection(), mode="sound", max_stake=1.0)
-    opening = f.plan_forecast(mu=0.5, id="UA-1")  # at c = 0
-    open_ = opening.patch["open", "UA-1"]
-    accounts = LineBook(mw.Lines(each=0.3), Terms(1.0, (0.0, 0.5), sound=True))
-    state_: dict[Any, Any] = {}
-    first = Stake((0.5,), "she", ("she",))
-    accounts.take(state_.get, state_, open_, first)
-    open_, before = open_.with_stake(first, capped=False), dict(state_)
+    f.forecast(mu=0.5, id="UA-1")  # at c = 0
+    entry, journal = f.book.find("UA-1"), f.book.journal
+    accounts = LineBook(mw.Lines(each=0.3), Terms(1.0, (0.0, 0.5), sound=True), journal)
+
+    def take(b: float) -> None:
+        """Take a stake at the published price, whatever her own is."""
+        stake = Stake((b,), "she", ("she",))
+        entry.legs[0].add(journal, b, 0.0)
+        journal.keep(entry)
+        entry.at_risk = worst_loss(entry.legs)
+        accounts.enter(entry, stake)
+        entry.stakes.append(stake)
+
+    take(0.5)
+    mark, before = len(journal), accounts.customer("she")
+    assert before.at_risk == 0.25
     with pytest.raises(mw.StakeRefused, match="'she' could take 0.25 more; its line leaves 0.05") as refused:
-        accounts.take(state_.get, {}, open_, Stake((0.5,), "she", ("she",)))
+        take(0.5)
     assert refused.value.limit == pytest.approx(0.5 * 0.05 / 0.25)
-    assert state_ == before
-    accounts.take(state_.get, state_, open_, Stake((-0.5,), "she", ("she",)))  # takes risk away
+    journal.undo(mark)
+    assert accounts.customer("she") == before
+    take(-0.5)  # takes risk away
+    assert accounts.customer("she").at_risk == 0.0
 
 
 def test_in_sound_mode_a_correction_learns_what_was_booked() -> None:
@@ -338,17 +354,16 @@ def test_in_sound_mode_a_correction_learns_what_was_booked() -> None:
     )
     dearer = 0
     for _ in range(20):
-        opening = f.plan_forecast(mu=0.5, id="UA-1")
-        lam = opening.patch["open", "UA-1"].lines[0].proposal.lam
-        f.apply(opening)
-        bet = f.plan_stake("UA-1", 1.5, by="she")
-        f.apply(bet)
-        dearer += bool(bet.surcharges)
-        settlement = f.plan_settle("UA-1", 1)
-        loss, target, weight, _ = settlement.lines[0]
-        assert loss == pytest.approx(2.0 * weight * (target - lam))
-        assert loss == pytest.approx(settlement.payments[0])
-        f.apply(settlement)
+        q = f.forecast(mu=0.5, id="UA-1")
+        (lam,) = f.proposed(q)
+        dearer += bool(f.quote(q, by="she").c > q.c)
+        f.stake("UA-1", 1.5, by="she")
+        with lessons(mw.StandardRegret) as heard:
+            (paid,) = f.settle("UA-1", 1)
+        (lesson,) = heard
+        assert lesson["lam"] == lam
+        assert lesson["loss"] == pytest.approx(2.0 * lesson["weight"] * (lesson["target"] - lam))
+        assert lesson["loss"] == pytest.approx(paid)
     assert dearer > 3
 
 

@@ -47,18 +47,26 @@ def test_many_at_once_are_the_same_as_one_by_one(kind: str) -> None:
     st.sampled_from([(a, b, c) for a in (0, 1) for b in (0, 1) for c in (0, 1)]),
 )
 def test_a_published_column_has_the_bits_of_its_rows(rows: Any, lam: float, rules: Any) -> None:
-    from makewhole.corrections._kernels import Rules, publish
-    from makewhole.insured.book import Line, room_of
-    from makewhole.insured.many import publish_many, rooms_of
-
+    one_sided, sound, integrates = map(bool, rules)
+    options: dict[str, Any] = {"one_sided": one_sided, "mode": "sound" if sound else "exact"}
+    made: Any = mw.Reserve(0.1) if integrates else mw.NaiveBestResponse()
+    one, many = (
+        mw.InsuredForecaster(None, made, max_stake=3.0, c_range=(-0.4, 0.9), thaw=None, **options)
+        for _ in range(2)
+    )
     mu, width = (np.array(column) for column in zip(*rows, strict=True))
-    chosen = Rules(*map(bool, rules))
-    columns = publish_many(mu, width, lam, chosen)
-    expected = [publish(m, w, lam, chosen, 0.0) for m, w in rows]
-    assert [tuple(row) for row in zip(*(c.tolist() for c in columns), strict=True)] == expected
-    rooms = rooms_of(columns[0], columns[1], chosen.one_sided, 3.0)
-    one = [room_of((Line(m, c, o, Proposal(0.0)),), chosen.one_sided, 3.0)[0] for m, c, o in expected]
-    assert rooms.tolist() == one
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(type(made), "proposed", lambda _, memory: (Proposal(lam), memory))
+        batch = many.forecast_many(mu=mu, c_hat=width)
+        singles = [one.forecast(mu=m, c_hat=w) for m, w in rows]
+    assert batch.mu.tolist() == [q.mu for q in singles]
+    assert batch.c.tolist() == [q.c for q in singles]
+    ids = [q.id for q in singles]
+    entries = [[f.book.find(id_) for id_ in ids] for f in (one, many)]
+    apart, together = ([(e.legs[0].origin, e.legs[0].room) for e in found] for found in entries)
+    assert together == apart
+    assert all(f.proposed(id_) == [lam] for f in (one, many) for id_ in ids)  # type: ignore[arg-type]  # an id
+    assert state(one) == state(many)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from scipy.special import zeta
 
 import makewhole as mw
+from makewhole.insured.journal import Journal
 from makewhole.insured.monitor import Interval, mean_interval
 from makewhole.insured.totals import Totals
 
@@ -29,7 +30,7 @@ def after(losses: Any, totals: Totals | None = None, range_: float = 1.0) -> Tot
     """The totals after these losses, one by one."""
     totals = Totals() if totals is None else totals
     for loss in losses:
-        totals = totals.settled(loss, 0.0, 1.0, 1, c=0.125, loss_range=range_)
+        totals.settle(Journal(), loss, 0.0, 1.0, 1, c=0.125, loss_range=range_)
     return totals
 
 

@@ -14,10 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import makewhole as mw
-from makewhole.insured.book import charged_for, without_common
-from samples import CORRECTIONS, played, state
-
-BOOKS = Path(__file__).parents[1] / "data" / "books"
+from makewhole.rules import median_and_size, without_common
+from samples import CORRECTIONS, lessons, open_of, played, state, trial
 
 
 def forecaster(correction: Any = None, classes: int = 3, **options: Any) -> mw.InsuredForecaster:
@@ -37,7 +35,7 @@ stakes = classes_.flatmap(lambda k: st.lists(st.floats(-1, 1), min_size=k, max_s
 
 @given(stakes)
 def test_a_stake_is_charged_for_at_the_centre_that_costs_least(stake: list[float]) -> None:
-    median, size = charged_for(stake)
+    median, size = median_and_size(stake)
     assert size == pytest.approx(cheapest(stake), abs=1e-15)
     centred = mw.multiclass.centred(stake)
     assert centred.tolist() == [b - median for b in stake]
@@ -61,15 +59,20 @@ def test_the_target_of_all_classes_lies_between_minus_one_and_one(
     q = f.forecast(mu=mu)
     for stake in many:
         f.stake(q, stake)
-    settled = f.plan_settle(q, y)
-    (line,) = settled.lines
-    assert abs(line.target) <= 1 + 1e-12
-    assert 0 <= line.weight <= 1
+    (lam,) = set(f.proposed(q))
+    with lessons(mw.StandardRegret) as heard:
+        payments = f.settle(q, y)
     size = sum(cheapest(stake) for stake in many)
-    assert line.weight == pytest.approx(size / 12, abs=1e-12)
-    assert settled.loss == pytest.approx(size * (line.target - q.c[0]), abs=1e-12)
+    assert len(heard) == (size > 0)
+    for lesson in heard:
+        assert lesson["lam"] == lam
+        assert abs(lesson["target"]) <= 1 + 1e-12
+        assert 0 <= lesson["weight"] <= 1
+        assert lesson["weight"] == pytest.approx(size / 12, abs=1e-12)
+        assert sum(payments) == pytest.approx(size * (lesson["target"] - q.c[0]), abs=1e-12)
+        assert lesson["loss"] == pytest.approx(sum(payments), abs=1e-12)
     paid = [(np.eye(3)[y] - mu) @ mw.multiclass.centred(stake) - q.c[0] * cheapest(stake) for stake in many]
-    assert list(settled.payments) == pytest.approx(paid, abs=1e-12)
+    assert list(payments) == pytest.approx(paid, abs=1e-12)
 
 
 @pytest.mark.parametrize("make", CORRECTIONS)
@@ -133,14 +136,12 @@ def test_two_classes_thaw_and_refuse_as_the_binary_book_does(limits: Any) -> Non
 @given(stakes.filter(lambda b: len(b) == 3), st.integers(0, 2), st.floats(-0.5, 0.5))
 def test_no_forecast_loses_more_than_it_has_room_for(stake: list[float], y: int, c: float) -> None:
     f = forecaster(mw.Reserve(0.1), c_range=(-0.5, 0.5))
-    opening = f.plan_forecast(mu=[0.1, 0.3, 0.6], c_hat=c)
-    f.apply(opening)
-    (room,) = opening.patch["open", 0].room
-    assert f.plan_settle(0, y, stake=stake).loss <= room + 1e-12
+    q = f.forecast(mu=[0.1, 0.3, 0.6], c_hat=c)
+    room = f.book.find(q).legs[0].room
+    assert sum(trial(f, 0, y, stake=stake)) <= room + 1e-12
     f.stake(0, stake)
     assert (
-        max(f.plan_settle(0, k).loss for k in range(3))
-        == pytest.approx(f.statement().open_exposure, abs=1e-12)
+        max(sum(trial(f, 0, k)) for k in range(3)) == pytest.approx(f.statement().open_exposure, abs=1e-12)
         or f.statement().open_exposure == 0.0
     )
 
@@ -341,11 +342,20 @@ def test_the_largest_of_the_bases_widths_is_taken() -> None:
     assert f.quote(q, by="anybody") == q
 
 
+def amounts_of(f: mw.InsuredForecaster, stake: Any) -> Any:
+    """What a stake on the only open forecast is kept as."""
+    twin = copy.deepcopy(f)
+    twin.stake(f.open_forecasts[0], stake)
+    (kept,) = twin.book.find(f.open_forecasts[0]).stakes
+    (amounts,) = kept.amounts
+    return amounts
+
+
 def test_the_cap_is_on_each_class_and_what_is_asked_may_be_seen() -> None:
     f = forecaster(max_stake=10.0)
     q = f.forecast(mu=[0.2, 0.3, 0.5])
-    assert f.plan_stake(q, [10, -10, -10]).amounts == (10.0, -10.0, -10.0)
-    assert f.plan_stake(q, [13, 5, 3]).amounts == (10.0, 2.0, 0.0)
+    assert amounts_of(f, [10, -10, -10]) == (10.0, -10.0, -10.0)
+    assert amounts_of(f, [13, 5, 3]) == (10.0, 2.0, 0.0)
     with pytest.raises(mw.StakeRefused, match="stake 11.0 on class 1 is over the cap of 10.0 per forecast"):
         f.stake(q, [0.0, 11.0, 0.0])
     with pytest.raises(ValueError, match="stake must be finite; got nan at index 1"):
@@ -355,7 +365,7 @@ def test_the_cap_is_on_each_class_and_what_is_asked_may_be_seen() -> None:
     with pytest.raises(ValueError, match=r"stake must have shape \(3,\); got \(2,\)"):
         f.stake(q, [0.0, 1.0])
     for given_ in ((1, 2, 3), [1.0, 2, 3], np.array([1, 2, 3]), np.array([1.0, 2.0, 3.0], np.float32)):
-        assert f.plan_stake(q, given_).amounts == (0.0, 1.0, 2.0)
+        assert amounts_of(f, given_) == (0.0, 1.0, 2.0)
 
 
 @pytest.mark.parametrize("options", [{"capital": 5.0}, {"lines": mw.Lines(each=5.0)}])
@@ -386,11 +396,13 @@ def test_saved_and_loaded_it_goes_on_to_the_bit(kind: str, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c, e: e["lines"][1].update(c=0.3), "all classes of forecast 0 must have one price"),
-        (lambda c, e: e["stakes"][0].update(amounts=[0.1, 0.2, 0.3]), "must not have one sign only"),
-        (lambda c, e: e["lines"].pop(), "forecast 0 must have 3 lines; got 2"),
-        (lambda c, e: e["said"].reverse(), "said must be what was published at one price"),
-        (lambda c, e: c["corrections"].append(c["corrections"][0]), "there must be 3 corrections; got 2"),
+        (lambda c, e: e["legs"].append(e["legs"][0] | {"c": 0.3}), "forecast 0 must have 1 legs; got 2"),
+        (lambda c, e: e["stakes"][0].update(amounts=[[0.1, 0.2, 0.3]]), "must not have one sign only"),
+        (lambda c, e: e["stakes"][0].update(amounts=[0.1, 0.2, -0.3]), "stakes must be 3 numbers each"),
+        (lambda c, e: e["legs"].pop(), "forecast 0 must have 1 legs; got 0"),
+        (lambda c, e: e["legs"][0]["mus"].pop(), "mus must be 3 probabilities"),
+        (lambda c, e: e["legs"][0].update(mus=[0.2, 0.3, 0.6]), "mu"),
+        (lambda c, e: c["corrections"].append(c["corrections"][0]), "there must be 1 corrections; got 2"),
         (lambda c, e: c["settings"].update(mode="sound"), "there must be 3 corrections; got 1"),
         (lambda c, e: c["settings"].update(one_sided=True), "there must be 3 corrections; got 1"),
     ],
@@ -399,32 +411,9 @@ def test_a_state_that_no_such_book_can_have_left_is_refused(change: Any, message
     f = forecaster(mw.Reserve(0.1))
     f.stake(f.forecast(mu=[0.2, 0.3, 0.5]), [0.5, 0.0, -0.5])
     content = json.loads(json.dumps(f.to_state()))
-    (entry,) = [value for key, value in content["items"] if key[0] == "open"]
-    change(content, entry)
+    change(content, open_of(content))
     with pytest.raises(ValueError, match=message):
         mw.InsuredForecaster.from_state(content)
-
-
-@pytest.mark.parametrize("name", ["v2_classes", "v3_classes", "v4_classes", "v5_exact_classes"])
-def test_a_book_of_an_earlier_version_goes_on_with_a_correction_for_each_class(
-    name: str, tmp_path: Path
-) -> None:
-    f = mw.InsuredForecaster.load(BOOKS / f"{name}.json")
-    assert (f.mode, len(f.corrections)) == ("exact", 3)
-    for q in f.open_forecasts:
-        assert not q.one_price
-        f.settle(q, 0)
-    for _ in range(30):  # they are always wrong
-        q = f.forecast(mu=[0.2, 0.3, 0.5])
-        assert (q.c >= 0).all()
-        assert not q.one_price
-        b = [0.0, 0.1 * f.max_stake, 0.05 * f.max_stake]
-        (paid,) = f.settle(q, 0, stake=b)
-        assert paid == pytest.approx(mw.multiclass.payment(b, 0, q.mu, q.c))
-    assert len({c.propose().lam for c in f.corrections}) == 3
-    f.save(tmp_path / "book.json")
-    again = mw.InsuredForecaster.load(tmp_path / "book.json")
-    assert state(again) == state(f)
 
 
 def test_what_was_paid_is_booked_to_the_last_digit() -> None:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, target
 from hypothesis import strategies as st
-from makewhole.insured.changes import CONCEDED
 
 import makewhole as mw
 from makewhole.insured.refusals import StakeRefused
@@ -263,14 +262,13 @@ def test_a_file_with_a_profit_that_cannot_be_is_refused() -> None:
     earned(f, 20)
     for profit in (1.0, 1e6):
         plain = f.to_state()
-        item = next(item for item in plain["items"] if item[0] == ["conceded"])
-        item[1] = item[1] | {"profit": profit}
+        plain["book"]["thaw"].update(profit=profit)
         with pytest.raises(ValueError, match="profit must"):
             mw.InsuredForecaster.from_state(plain)
 
 
 @pytest.mark.parametrize("options", [{}, {"classes": 2}])
-def test_the_shorter_bookkeeping_is_the_longer(options: dict[str, Any]) -> None:
+def test_a_cap_on_exposure_that_is_never_met_changes_nothing(options: dict[str, Any]) -> None:
     made = [
         mw.InsuredForecaster(
             None, mw.StandardRegret(0.5), max_stake=1, thaw=mw.Thaw(share=0.5), max_exposure=most, **options
@@ -297,7 +295,7 @@ def test_many_at_once_are_as_one_by_one() -> None:
         one.settle(id_, 1)
     many.settle_many(dict.fromkeys(range(1000, 1200), 1))
     assert state(one) == state(many)
-    assert one._state[CONCEDED].profit > 0
+    assert one.book.thawing.profit > 0
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import copy
 import os
+import sys
 import threading
 from collections.abc import Mapping, Sequence
+from types import FrameType, FunctionType
 from typing import Any, Self, SupportsIndex
 
 import numpy as np
@@ -48,13 +50,6 @@ AnyBettor = AnyId | Sequence[AnyId]
 
 _LIMITS = ("classes", "max_exposure", "graded", "lines", "thaw")
 _SETTINGS = ("mode", "max_stake", "c_range", "one_sided", *_LIMITS)
-
-
-def _busy() -> RuntimeError:
-    return RuntimeError(
-        "another call of this InsuredForecaster is running (this one came from a signal handler, a callback "
-        "or another thread): make one call at a time"
-    )
 
 
 class InsuredForecaster:
@@ -182,9 +177,12 @@ class InsuredForecaster:
     @property
     def capital(self) -> float | None:
         """The most that may ever be lost; None if no capital is guarded."""
-        return self.book.capital
+        with self._turn(), self.book.journal:
+            return self.book.capital
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name == "capital":
+            raise AttributeError("capital cannot be changed by assignment: call change_capital(...)")
         if name in _SETTINGS and name in self.__dict__:
             raise AttributeError(f"{name} cannot be changed: make a new InsuredForecaster")
         object.__setattr__(self, name, value)
@@ -202,16 +200,29 @@ class InsuredForecaster:
     def _turn(self) -> threading.Lock:
         """Return the lock that every call holds; raise if a call is running.
 
-        A call from inside another one (a signal handler, a callback, another thread) raises. `with` and the
-        lock are such that no interrupt can leave it closed.
+        A call from inside another one (a signal handler, a callback, another thread) raises. An exception
+        that a trace function raises between two instructions can leave the lock closed: if no call is on the
+        stack of a thread, there is a new lock.
         """
         if self._lock.locked():
-            raise _busy()
+            if _is_running(self):
+                raise RuntimeError(
+                    "another call of this InsuredForecaster is running (this one came from a signal handler, "
+                    "a callback or another thread): make one call at a time"
+                )
+            self._lock = threading.Lock()
         return self._lock
 
-    def __getstate__(self) -> dict[str, Any]:  # for copies and pickles
+    def __getstate__(self) -> dict[str, Any]:  # for pickles
         with self._turn(), self.book.journal:
-            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+            return self.__dict__ | {"_lock": None, "book": copy.deepcopy(self.book)}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        with self._turn(), self.book.journal:
+            parts = {name: value for name, value in self.__dict__.items() if name != "_lock"}
+            twin = object.__new__(type(self))
+            twin.__setstate__(copy.deepcopy(parts, memo))
+            return twin
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -237,9 +248,7 @@ class InsuredForecaster:
         """
         said = ask(self.base, self.classes, self.c_range, x, mu, c_hat)
         book = self.book
-        if self._lock.locked():
-            raise _busy()
-        with self._lock, book.journal:
+        with self._turn(), book.journal:
             names = book.read_groups(groups) if groups is not None or book.grouped else ()
             return book.open(x, said, names, id).forecast
 
@@ -283,9 +292,7 @@ class InsuredForecaster:
         that she would pay, as c (one-sided, as μ): above it `PriceRefused` says what the price is now.
         """
         book = self.book
-        if self._lock.locked():
-            raise _busy()
-        with self._lock, book.journal:
+        with self._turn(), book.journal:
             return book.take(book.find_to_change(forecast), stake, by, price)
 
     def settle(
@@ -296,9 +303,7 @@ class InsuredForecaster:
         The list's `by` has the payments of those who gave a name. With `stake`, one last bet is placed first.
         """
         book = self.book
-        if self._lock.locked():
-            raise _busy()
-        with self._lock, book.journal:
+        with self._turn(), book.journal:
             entry = book.find_to_change(forecast)
             if stake is not None:
                 outcome = book.read_outcome(outcome)  # a wrong outcome is reported before a wrong stake
@@ -470,6 +475,8 @@ class InsuredForecaster:
             )
         settings = settings_from(state["settings"])
         objects = [saved.read_correction(one, correction) for one in state["corrections"]]
+        if not objects:
+            raise ValueError("there must be at least one correction; got none")
         made = cls(base, objects[0], **settings)
         capital = made.capital
         made._begin(saved.restored_corrections(objects, made._terms, made.book), capital)
@@ -522,3 +529,28 @@ def _said_and_staked(entry: Open, cap: float) -> tuple[Any, Any, Any]:
         return first.mu_hat, first.net / cap, first.gross / cap
     mu_hat, net, gross = (np.array(column) for column in columns)
     return mu_hat, net / cap, gross / cap
+
+
+def _is_running(f: InsuredForecaster) -> bool:
+    """Whether a call of this forecaster, other than the one that asks, is on the stack of a thread."""
+    asking = sys._getframe(2)  # noqa: SLF001 - the call that asked for its turn
+    for frame in sys._current_frames().values():  # noqa: SLF001 - the stacks of all threads
+        caller: FrameType | None = frame
+        while caller is not None:
+            own = caller.f_code in _CALLS and caller.f_locals.get("self") is f
+            if own and caller is not asking:
+                return True
+            caller = caller.f_back
+    return False
+
+
+# The code of every method, by which a running call is known on a stack.
+_CALLS = {
+    member.__code__
+    for name, member in vars(InsuredForecaster).items()
+    if isinstance(member, FunctionType) and name not in ("_turn", "__setattr__")
+} | {
+    member.fget.__code__
+    for member in vars(InsuredForecaster).values()
+    if isinstance(member, property) and isinstance(member.fget, FunctionType)
+}

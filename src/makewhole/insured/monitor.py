@@ -30,11 +30,12 @@ def mean_interval(count: int, total: float, variance: float, range_: float, alph
 
     Examples
     --------
+    >>> from makewhole.insured.journal import Journal
     >>> from makewhole.insured.totals import Totals
-    >>> totals = Totals()
+    >>> totals, journal = Totals(), Journal()
     >>> for t in range(2000):
     ...     loss = 0.5 if t % 3 else -0.5
-    ...     totals = totals.settled(loss, 0.0, turnover=1.0, bets=1, c=0.125, loss_range=1.0)
+    ...     totals.settle(journal, loss, 0.0, turnover=1.0, bets=1, c=0.125, loss_range=1.0)
     >>> low, high = totals.mean_loss_interval(loss_range=1.0)
     >>> 0 < low < 1 / 6 < high
     True

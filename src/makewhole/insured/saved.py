@@ -33,6 +33,12 @@ KIND, VERSION = "makewhole.insured", 6
 # No c, λ or target is as large, whatever correction has made it.
 _FAR = 1e12
 
+# What a book as plain data consists of.
+_PARTS = (
+    *("serial", "next_id", "everyone", "groups", "memories", "inner_memories"),
+    *("open", "accounts", "thaw", "bounds"),
+)
+
 # Kinds of feature rows that are saved under their name.
 _ROWS = {"SparseRow": SparseRow}
 
@@ -151,8 +157,14 @@ def restored_corrections(objects: list[Any], terms: Terms, new: Book) -> list[Bo
 
 def read_book(plain: Mapping[str, Any], book: Book) -> None:
     """Fill an empty book with what `plain_book` returned; a ValueError if no forecaster can have left it."""
+    strange = sorted(set(plain) - set(_PARTS))
+    if strange:
+        raise ValueError(f"records must be ones that a book has; got {', '.join(map(str, strange))}")
     book.serial = arguments.whole("serial", plain["serial"], least=0)
     book.next_id = arguments.whole("next_id", plain["next_id"], least=0)
+    for name in ("memories", "inner_memories"):
+        if len({(k, part) for k, part, _ in plain[name]}) < len(plain[name]):
+            raise ValueError(f"{name} must each be of another correction or group; some are of the same")
     for k, part, value in plain["memories"]:
         _read_memory(book, book.memories.own, k, part, value)
     for k, part, value in plain["inner_memories"]:
@@ -160,6 +172,8 @@ def read_book(plain: Mapping[str, Any], book: Book) -> None:
     if book.lines is not None:
         for name, _ in plain["accounts"]:
             book.lines.open_account(read_name("line", name))  # in the order in which they were made
+        if len(book.lines.accounts) < len(plain["accounts"]):
+            raise ValueError("accounts must have different names; some have the same")
     for saved in plain["open"]:
         entry = _read_open(saved, book)
         if entry.id in book.opens:

@@ -282,7 +282,7 @@ def created(state: State, seq: int, at: int, given: Body, finished: Finished) ->
     state.journal.keep(state)
     state.journal.keep(state.money)
     state.begin(f)
-    state.money.capital = int(f.capital)  # type: ignore[arg-type]  # a book has a capital
+    state.money.capital = int(f.book.capital)  # type: ignore[arg-type]  # a book has a capital
     state.unit, state.hold, state.keys = unit, hold, (key,)
     return given
 
@@ -490,7 +490,7 @@ def withdrawn(state: State, seq: int, at: int, given: Body, finished: Finished) 
     try:
         body = _change_capital(state, -amount)
     except CapitalNeeded as refused:
-        left = max(0, int(state.f.capital - refused.limit))
+        left = max(0, int((state.book.capital or 0.0) - refused.limit))
         message = f"amount must be at most {left}, what the certificate leaves; got {amount}"
         raise CapitalRefused(message, left) from None
     return body | {"amount": amount}
