@@ -544,11 +544,11 @@ def _is_running(f: InsuredForecaster) -> bool:
     return False
 
 
-# The code of every method, by which a running call is known on a stack.
+# The code of every method that takes a turn, by which a running call is known on a stack.
 _CALLS = {
     member.__code__
     for name, member in vars(InsuredForecaster).items()
-    if isinstance(member, FunctionType) and name not in ("_turn", "__setattr__")
+    if isinstance(member, FunctionType) and name not in ("_turn", "save", "__setattr__")
 } | {
     member.fget.__code__
     for member in vars(InsuredForecaster).values()
