@@ -127,8 +127,8 @@ def fair_gain(amounts: Sequence[float], median: float, mus: Sequence[float], won
     `won` is b_y, the stake on the class that happened.
     """
     fair = 0.0
-    for b, mu in zip(amounts, mus, strict=True):
-        fair += (b - median) * mu
+    for k, mu in enumerate(mus):
+        fair += (amounts[k] - median) * mu
     return won - median - fair
 
 

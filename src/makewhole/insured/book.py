@@ -51,7 +51,7 @@ from makewhole.insured.refusals import (
     find_limit,
     part_of,
 )
-from makewhole.insured.staking import StakeReader
+from makewhole.insured.staking import StakeReader, beyond_capital
 from makewhole.insured.thaw import HARDLY, Thaw, ThawState
 from makewhole.insured.totals import exact_sum
 
@@ -76,11 +76,14 @@ class Book(Record):
         As in `InsuredForecaster`.
     """
 
+    __slots__ = (  # a slot is read faster than an entry of a large dictionary
+        "apart", "asks_own_price", "books_surcharges", "bounds", "cap", "capital", "capital_each",
+        "capped", "classes", "count", "counted", "counts_room", "everyone", "graded", "grouped",
+        "groups", "guarded", "hardly", "journal", "leg_count", "lines", "loss_range", "max_exposure",
+        "max_stake", "memories", "next_id", "one_price", "one_sided", "only_upper_side", "opens",
+        "publishing", "reader", "serial", "terms", "tests_forecasts", "thaw", "thawing",
+    )  # fmt: skip
     changing = ("serial", "next_id", "bounds", "capital")
-
-    def values(self) -> tuple[Any, ...]:
-        """The values of the fields that change."""
-        return self.serial, self.next_id, self.bounds, self.capital
 
     def __init__(
         self,
@@ -162,7 +165,7 @@ class Book(Record):
             if id_ in opens:
                 raise ForecastOpen(f"a forecast with the id {id_!r} is open: settle or void it first")
         legs = self.legs(said, groups)
-        journal.append((self, self.values()))
+        journal.append((self, (self.serial, self.next_id, self.bounds, self.capital)))
         self.serial = number = self.serial + 1
         self.next_id = following
         entry = Open(id_, number, x, legs, groups, self.one_sided)
@@ -585,17 +588,3 @@ class Book(Record):
         if type(outcome) is int and 0 <= outcome < max(2, self.count):
             return outcome
         return arguments.outcome(outcome, self.classes, graded=self.graded)
-
-
-def beyond_capital(
-    capital: float,
-    scope: Scope,
-    entry: Open,
-    before: float,
-    amounts: tuple[float, ...],
-    whose: str = "",
-) -> StakeRefused:
-    """The refusal of a stake with which more than a capital could be lost (Theorem D)."""
-    then, left = entry.at_risk, rules.left_of(capital, scope.totals.loss, scope.at_risk - before)
-    message = f"with this stake the forecast could lose {then:g}; the capital{whose} leaves {left:g}"
-    return StakeRefused(message, part_of(amounts, before, then, left))

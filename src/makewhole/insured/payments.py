@@ -33,7 +33,8 @@ def pay(
     by_leg: list[list[float]] = []
     named: dict[Id, float] = {}
     for amounts, name, _, surcharges in stakes:
-        paid, each = 0.0, []  # 0.0: never -0.0
+        paid = 0.0  # never -0.0
+        each: list[float] = []
         for k, leg in enumerate(legs):
             part = leg.pay(amounts[k], happened[k])
             if surcharges:

@@ -1,4 +1,4 @@
-"""Read a stake, and hold it to the cap."""
+"""Read a stake, hold it to the cap, and say why a capital refuses it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from makewhole import arguments, rules
-from makewhole.insured.records import Open
-from makewhole.insured.refusals import StakeRefused
+from makewhole.insured.records import Open, Scope
+from makewhole.insured.refusals import StakeRefused, part_of
 
 # The sum of fewer stakes than this is off by less than a billionth of it.
 _FEW = 1_000_000
@@ -74,3 +74,17 @@ class StakeReader:
             amounts = stake.amounts[0] if self.one_price else stake.amounts
             sizes.append(abs(amounts[k]))
         return math.fsum((*sizes, abs(b), -self.max_stake)) > 2.0**-50 * self.max_stake
+
+
+def beyond_capital(
+    capital: float,
+    scope: Scope,
+    entry: Open,
+    before: float,
+    amounts: tuple[float, ...],
+    whose: str = "",
+) -> StakeRefused:
+    """The refusal of a stake with which more than a capital could be lost (Theorem D)."""
+    then, left = entry.at_risk, rules.left_of(capital, scope.totals.loss, scope.at_risk - before)
+    message = f"with this stake the forecast could lose {then:g}; the capital{whose} leaves {left:g}"
+    return StakeRefused(message, part_of(amounts, before, then, left))
