@@ -129,7 +129,7 @@ def everyone(content: Any) -> Any:
         (lambda c: stake(c).update(levels=["ann"]), "levels must be at most 16 names, the last that of who"),
         (
             lambda c: c["book"]["open"].append(open_of(c, 1) | {"id": 7, "number": 1}),
-            "must be what the open forecasts add",
+            "open must be the number of open forecasts",
         ),
         (lambda c: c["book"]["open"].append(open_of(c, 1)), "open forecasts must have different ids; got 1"),
         (

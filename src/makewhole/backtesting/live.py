@@ -47,7 +47,7 @@ class Placed(NamedTuple):
     by: Any = None
 
 
-class Open(NamedTuple):
+class OpenBets(NamedTuple):
     """An open forecast: as published, the λ that it was made with, and the bets that were taken."""
 
     question: Question
@@ -74,7 +74,7 @@ class LiveRun:
         self.places = {name: k for k, name in enumerate(log.group_names)}
         self.sums = Sums(log, self._trace_names() if trace else ())
         self.questions: list[Question] = []
-        self.open: dict[int, Open] = {}
+        self.open: dict[int, OpenBets] = {}
         self.due: list[tuple[int, int]] = []  # (when known, number) of open forecasts: a heap
         self.total, self.low = 0.0, 0.0
         self.fair = 0.0  # what would have been lost at the model's own odds
@@ -139,7 +139,7 @@ class LiveRun:
         groups = list(question.groups) or None
         forecast = f.forecast(mu=question.mu, c_hat=question.c_hat, groups=groups)
         lams = f.proposed(forecast)
-        self.open[number] = Open(question, forecast, lams, [])
+        self.open[number] = OpenBets(question, forecast, lams, [])
         heapq.heappush(self.due, (question.known, number))
         c = _mean(forecast.c)
         self.sums.rounds += 1
@@ -188,7 +188,7 @@ class LiveRun:
         """The size of a stake; at one price, of what it is beyond its median."""
         return _size(multiclass.centred(stake) if self.log.one_price else stake)
 
-    def _keep(self, open_: Open, bet: Placed, paid: float) -> None:
+    def _keep(self, open_: OpenBets, bet: Placed, paid: float) -> None:
         """Write a row of the trace."""
         trace, K = self.sums.trace, self.forecaster.classes
         if trace is None:

@@ -25,7 +25,7 @@ from makewhole.insured.certificates import (
 )
 from makewhole.insured.evidence import bet
 from makewhole.insured.grouping import read_groups
-from makewhole.insured.journal import Journal, Record
+from makewhole.insured.journal import Journal, Journaled
 from makewhole.insured.lines import LineBook, Lines, check_price, read_levels
 from makewhole.insured.memories import Memories
 from makewhole.insured.payments import Closing, check_conserved, pay
@@ -58,7 +58,7 @@ from makewhole.insured.totals import exact_sum
 _new = tuple.__new__
 
 
-class Book(Record):
+class BetBook(Journaled):
     """The settings and the records of an `InsuredForecaster`, and its four steps.
 
     A step that raises has changed some records already: the caller undoes the journal. If it succeeds, the

@@ -21,7 +21,7 @@ from makewhole.corrections.names import Name, read_name
 from makewhole.decisions import Forecast
 from makewhole.forecasters import adapt, ask
 from makewhole.insured import saved
-from makewhole.insured.book import Book
+from makewhole.insured.book import BetBook
 from makewhole.insured.lines import Customer, Lines, read_levels
 from makewhole.insured.many import (
     Batch,
@@ -172,7 +172,7 @@ class InsuredForecaster:
     def _begin(self, corrections: list[BookCorrection], capital: float | None) -> None:
         """Start an empty book with these corrections."""
         limits: Any = {name: getattr(self, name) for name in _LIMITS}
-        self.book = Book(self._terms, corrections, capital=capital, **limits)
+        self.book = BetBook(self._terms, corrections, capital=capital, **limits)
 
     @property
     def capital(self) -> float | None:

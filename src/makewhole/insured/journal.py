@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 
-class Record:
+class Journaled:
     """Something that changes in place. `changing` names the fields that do, at least two."""
 
     __slots__ = ()
@@ -70,7 +70,7 @@ class Journal(list[tuple[Any, Any]]):
             self.clear()
             self.changes += 1
 
-    def keep(self, record: Record) -> None:
+    def keep(self, record: Journaled) -> None:
         """Keep the fields of a record that may change."""
         self.append((record, record.values()))
 

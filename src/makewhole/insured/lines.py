@@ -10,7 +10,7 @@ from makewhole import arguments, rules
 from makewhole.corrections import Terms
 from makewhole.corrections.names import Name, read_name
 from makewhole.insured.journal import Journal
-from makewhole.insured.records import Account, Open, Position, Stake, worst_loss
+from makewhole.insured.records import Account, Holding, Open, Stake, worst_loss
 from makewhole.insured.refusals import PriceRefused, StakeRefused, part_of
 from makewhole.insured.totals import exact_sum
 
@@ -103,7 +103,7 @@ _NEW = Account()  # of a name that has not staked yet; it must not change
 class LineBook:
     """The lines of a book: the accounts of all names, and what each name is asked.
 
-    `journal` keeps what changes. A name's stakes on one open forecast are a `Position` of that forecast.
+    `journal` keeps what changes. A name's stakes on one open forecast are a `Holding` of that forecast.
     """
 
     def __init__(self, lines: Lines, terms: Terms, journal: Journal) -> None:
@@ -187,16 +187,16 @@ class LineBook:
             self._add(position, first)
             position.at_risk, position.stakes = worst_loss(position.legs), 1
 
-    def _position(self, entry: Open, name: Name) -> Position:
+    def _position(self, entry: Open, name: Name) -> Holding:
         positions: Any = entry.positions
         position = positions.get(name)
         if position is None:
             self.journal.keep_item(positions, name)
-            position = positions[name] = Position([leg.unstaked() for leg in entry.legs])
-        made: Position = position
+            position = positions[name] = Holding([leg.unstaked() for leg in entry.legs])
+        made: Holding = position
         return made
 
-    def _add(self, position: Position, stake: Stake) -> None:
+    def _add(self, position: Holding, stake: Stake) -> None:
         for k, leg in enumerate(position.legs):
             leg.add(self.journal, stake.amounts[k], stake.surcharges[k] if stake.surcharges else 0.0)
 

@@ -16,7 +16,7 @@ from makewhole.corrections import Proposal
 from makewhole.corrections.names import Name, read_name
 from makewhole.decisions import Forecast
 from makewhole.forecasters import BaseForecaster, Rows, Said, ask_many, given_many, valid
-from makewhole.insured.book import Book
+from makewhole.insured.book import BetBook
 from makewhole.insured.evidence import bet_many
 from makewhole.insured.records import Id, Leg, Open, Scope
 from makewhole.insured.refusals import ForecastOpen
@@ -100,13 +100,13 @@ def one_each(name: str, given: Any, count: int) -> list[Any]:
 # --- forecast ---------------------------------------------------------------------------------------------
 
 
-def is_plain(book: Book) -> bool:
+def is_plain(book: BetBook) -> bool:
     """Whether all forecasts of a batch have the same λ and no limit: binary, no groups, no capital."""
     several = book.classes is not None or book.grouped or book.memories.composed
     return not (several or book.capped or book.capital is not None or book.lines is not None)
 
 
-def ask_rows(base: BaseForecaster | None, book: Book, xs: Any, mu: Any, c_hat: Any) -> tuple[Rows, Any]:
+def ask_rows(base: BaseForecaster | None, book: BetBook, xs: Any, mu: Any, c_hat: Any) -> tuple[Rows, Any]:
     """The rows, and what the base says of each: two arrays if the book is plain, else one `Said` each."""
     classes, c_range = book.classes, book.terms.c_range
     if base is None:
@@ -127,7 +127,7 @@ def ask_rows(base: BaseForecaster | None, book: Book, xs: Any, mu: Any, c_hat: A
 
 
 def open_many(
-    book: Book,
+    book: BetBook,
     xs: Rows,
     said: list[Said] | tuple[Floats, Floats],
     groups: list[tuple[Name, ...]] | None,
@@ -154,7 +154,7 @@ def _listed(array: Floats) -> list[float]:
     return listed
 
 
-def _new_ids(book: Book, count: int, ids: Sequence[Id] | None) -> list[Id]:
+def _new_ids(book: BetBook, count: int, ids: Sequence[Id] | None) -> list[Id]:
     """An id for each of these forecasts: those given, or the next numbers."""
     opens = book.opens
     if ids is None:
@@ -180,7 +180,7 @@ def _new_ids(book: Book, count: int, ids: Sequence[Id] | None) -> list[Id]:
 
 
 def _open_together(
-    book: Book, xs: Rows, said: tuple[Floats, Floats], ids: list[Id], proposal: Proposal
+    book: BetBook, xs: Rows, said: tuple[Floats, Floats], ids: list[Id], proposal: Proposal
 ) -> Forecasts:
     """Publish binary forecasts, all with the same λ."""
     journal, scope, size = book.journal, book.everyone, len(ids)
@@ -250,7 +250,7 @@ def _published(ids: list[Id], batches: list[Batch]) -> tuple[list[float], list[f
     return [batch.mus[k] for batch, k in both], [batch.cs[k] for batch, k in both]
 
 
-def close_unstaked(book: Book, ids: list[Id], batches: list[Batch], outcomes: Iterable[Any]) -> None:
+def close_unstaked(book: BetBook, ids: list[Id], batches: list[Batch], outcomes: Iterable[Any]) -> None:
     """Settle forecasts of batches, which have no stakes: nothing is paid, and nothing learned."""
     journal, scope = book.journal, book.everyone
     totals = scope.totals

@@ -9,13 +9,13 @@ from typing import Any
 from makewhole import rules
 from makewhole.corrections import BookCorrection, Terms
 from makewhole.corrections.names import Name
-from makewhole.insured.journal import Journal, Record
+from makewhole.insured.journal import Journal, Journaled
 from makewhole.insured.thaw import Thaw
 
 Key = tuple[int, Any]  # a correction's place, and a part of its memory: None, or a group
 
 
-class Memories(Record):
+class Memories(Journaled):
     """The corrections of a book, one per leg, and what each has learned.
 
     `inner` is the same of the corrections that reserves are over. `cap` is that of what one of them sees.

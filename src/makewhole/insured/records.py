@@ -15,7 +15,7 @@ from makewhole import arguments, rules
 from makewhole.corrections import Proposal
 from makewhole.corrections.names import Name
 from makewhole.decisions import Forecast, binary_forecast, class_forecast
-from makewhole.insured.journal import Journal, Record
+from makewhole.insured.journal import Journal, Journaled
 from makewhole.insured.totals import Totals
 
 # Names a forecast or a bettor: any text or whole number.
@@ -36,7 +36,7 @@ class Stake(NamedTuple):
     surcharges: tuple[float, ...] = ()
 
 
-class Leg(Record):
+class Leg(Journaled):
     """One binary bet within a forecast: the event itself, or one of its classes.
 
     `mu` and `c` are what was published and `mu_hat` and `c_hat` what the base said. The correction's target
@@ -111,7 +111,7 @@ class Leg(Record):
         return rules.balance(self.mu, self.c, self.origin, y, self.net, self.gross, cap)
 
 
-class SharedLeg(Record):
+class SharedLeg(Journaled):
     """All classes of a forecast at one price, which are one bet (docs/theory.md, Theorem G).
 
     The same stake on every class neither wins nor loses, as one class happens and the μ add up to 1. So a
@@ -196,7 +196,7 @@ def worst_loss(legs: Sequence[Any]) -> float:
     return max(0.0, if_none - surcharges + largest)
 
 
-class Position(Record):
+class Holding(Journaled):
     """The stakes of one name on one open forecast: a copy of its legs with only these, and their risk."""
 
     __slots__ = ("at_risk", "legs", "stakes")
@@ -206,7 +206,7 @@ class Position(Record):
         self.legs, self.at_risk, self.stakes = legs, 0.0, 0
 
 
-class Open(Record):
+class Open(Journaled):
     """A forecast that awaits its outcome.
 
     `number` says when it was made, as a serial number. `at_risk` is what it can lose as staked, hedges
@@ -244,7 +244,7 @@ class Open(Record):
         self.exposed: tuple[float, ...] | None = None
         self.at_risk = 0.0
         self.stakes: list[Stake] = []
-        self.positions: dict[Name, Position] | None = None
+        self.positions: dict[Name, Holding] | None = None
 
     @property
     def forecast(self) -> Forecast:
@@ -274,7 +274,7 @@ def published(legs: Sequence[Any], id_: Id | None, one_sided: bool) -> Forecast:
     return Forecast(mu, c, id_, len(legs), one_sided, simplex=sums_to_one)
 
 
-class Account(Record):
+class Account(Journaled):
     """What a name has taken, net, on settled forecasts, and what her open bets can take at most.
 
     `low` is what rounding has cut off from `total`; `open` counts the forecasts with bets of hers.
@@ -292,7 +292,7 @@ class Account(Record):
         return self.total + self.low
 
 
-class LegSums(Record):
+class LegSums(Journaled):
     """Where exposure is capped: what each leg's open bets can lose by themselves, and what each leg has lost.
 
     `low` is what rounding has cut off from `lost`. Each has a number per correction.
@@ -304,7 +304,7 @@ class LegSums(Record):
         self.staked = self.lost = self.low = (0.0,) * count
 
 
-class Scope(Record):
+class Scope(Journaled):
     """Sums over all forecasts, or over those of one group: what is open, and what was settled.
 
     `at_risk` is what the open forecasts can lose as staked. `potential` is what they could lose if every

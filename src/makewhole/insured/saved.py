@@ -13,7 +13,7 @@ from makewhole.corrections import BookCorrection, Proposal, Terms, for_book
 from makewhole.corrections.features import Features
 from makewhole.corrections.names import Name, read_name, read_names
 from makewhole.forecasters import SparseRow
-from makewhole.insured.book import Book
+from makewhole.insured.book import BetBook
 from makewhole.insured.certificates import GroupBounds, base_bound, late_bound
 from makewhole.insured.lines import MOST_LEVELS, LineBook
 from makewhole.insured.records import (
@@ -52,7 +52,7 @@ def plain_correction(correction: BookCorrection) -> dict[str, Any]:
     return {"type": corrections.name_of(made), "state": made.state()}
 
 
-def plain_book(book: Book, *, keep_x: bool) -> dict[str, Any]:
+def plain_book(book: BetBook, *, keep_x: bool) -> dict[str, Any]:
     """All records of a book; features only if there is a base that will learn from them.
 
     The stakes of each name on an open forecast are left out: they are added up when a book is read.
@@ -81,7 +81,7 @@ def plain_book(book: Book, *, keep_x: bool) -> dict[str, Any]:
     }
 
 
-def _inner(book: Book, k: int) -> BookCorrection:
+def _inner(book: BetBook, k: int) -> BookCorrection:
     inner = book.corrections[k].over
     if inner is None:
         raise ValueError(f"correction {k} is over no other")
@@ -145,7 +145,7 @@ def read_correction(state: dict[str, Any], kind: Any) -> Any:
     return chosen.from_state(state["state"])
 
 
-def restored_corrections(objects: list[Any], terms: Terms, new: Book) -> list[BookCorrection]:
+def restored_corrections(objects: list[Any], terms: Terms, new: BetBook) -> list[BookCorrection]:
     """The corrections of a saved book: as many as a new one has."""
     if len(objects) != len(new.corrections):
         raise ValueError(f"there must be {len(new.corrections)} corrections; got {len(objects)}")
@@ -155,7 +155,7 @@ def restored_corrections(objects: list[Any], terms: Terms, new: Book) -> list[Bo
     return made
 
 
-def read_book(plain: Mapping[str, Any], book: Book) -> None:
+def read_book(plain: Mapping[str, Any], book: BetBook) -> None:
     """Fill an empty book with what `plain_book` returned; a ValueError if no forecaster can have left it."""
     strange = sorted(set(plain) - set(_PARTS))
     if strange:
@@ -204,7 +204,7 @@ def read_book(plain: Mapping[str, Any], book: Book) -> None:
     book.journal.clear()
 
 
-def _read_memory(book: Book, memories: dict[Any, Any], k: Any, part: Any, value: Any) -> None:
+def _read_memory(book: BetBook, memories: dict[Any, Any], k: Any, part: Any, value: Any) -> None:
     correction = book.corrections[arguments.whole("memory", k, least=0, most=len(book.corrections) - 1)]
     group = None if part is None else read_name("groups", part)
     if group is not None:
@@ -217,7 +217,7 @@ def _read_memory(book: Book, memories: dict[Any, Any], k: Any, part: Any, value:
         memories[k, group] = _inner(book, k).read_part(None, value)
 
 
-def _read_open(saved: Mapping[str, Any], book: Book) -> Open:
+def _read_open(saved: Mapping[str, Any], book: BetBook) -> Open:
     id_ = read_name("id", saved["id"])
     legs = [_read_leg(leg, book) for leg in saved["legs"]]
     if len(legs) != len(book.corrections):
@@ -235,7 +235,7 @@ def _read_open(saved: Mapping[str, Any], book: Book) -> Open:
     return entry
 
 
-def _restore_stake(entry: Open, stake: Stake, book: Book) -> None:
+def _restore_stake(entry: Open, stake: Stake, book: BetBook) -> None:
     """Put a stake, which was taken before, on a forecast."""
     for k, leg in enumerate(entry.legs):
         leg.add(book.journal, stake.amounts[k], stake.surcharges[k] if stake.surcharges else 0.0)
@@ -247,7 +247,7 @@ def _restore_stake(entry: Open, stake: Stake, book: Book) -> None:
     entry.stakes.append(stake)
 
 
-def _read_leg(saved: Mapping[str, Any], book: Book) -> AnyLeg:
+def _read_leg(saved: Mapping[str, Any], book: BetBook) -> AnyLeg:
     c, origin, c_hat = arguments.numbers("legs", [saved["c"], saved["origin"], saved["c_hat"]]).tolist()
     proposal = _read_proposal(saved["proposal"])
     inner = None if saved["inner"] is None else _read_proposal(saved["inner"])
@@ -290,7 +290,7 @@ def _check_leg(leg: AnyLeg, correction: BookCorrection, terms: Terms) -> None:
         correction.over.check(leg.inner)
 
 
-def _read_stake(value: Mapping[str, Any], book: Book) -> Stake:
+def _read_stake(value: Mapping[str, Any], book: BetBook) -> Stake:
     given = value["amounts"][0] if book.one_price else value["amounts"]
     numbers, count = arguments.numbers("stakes", given), book.count
     if numbers.shape != (count,) or (book.one_price and len(value["amounts"]) != 1):
@@ -312,7 +312,7 @@ def _read_stake(value: Mapping[str, Any], book: Book) -> Stake:
     return Stake((amounts,) if book.one_price else amounts, name, levels, tuple(surcharges.tolist()))
 
 
-def _read_groups(saved: Mapping[str, Any], book: Book) -> tuple[Name, ...]:
+def _read_groups(saved: Mapping[str, Any], book: BetBook) -> tuple[Name, ...]:
     """The groups of an open forecast, or its features."""
     groups, values = read_names("groups", saved["groups"]), saved["features"]
     if values is not None:
@@ -320,7 +320,7 @@ def _read_groups(saved: Mapping[str, Any], book: Book) -> tuple[Name, ...]:
     return book.corrections[0].check_groups(groups) if book.grouped or groups else groups
 
 
-def _read_scope(saved: Mapping[str, Any], inside: list[Open], book: Book) -> Scope:
+def _read_scope(saved: Mapping[str, Any], inside: list[Open], book: BetBook) -> Scope:
     """Sums over these open forecasts and those settled; what was saved must agree, except for rounding."""
     most_staked = book.count * book.max_stake
     scope = Scope(len(book.corrections), read_totals(saved["totals"], most_staked, book.loss_range))
@@ -346,7 +346,7 @@ def _read_scope(saved: Mapping[str, Any], inside: list[Open], book: Book) -> Sco
     return scope
 
 
-def _read_sums(name: str, saved: Any, book: Book, *, negative: bool = False) -> tuple[float, ...]:
+def _read_sums(name: str, saved: Any, book: BetBook, *, negative: bool = False) -> tuple[float, ...]:
     """A number per correction that a book can have added up."""
     numbers, count = arguments.numbers(name, saved), len(book.corrections)
     if numbers.shape != (count,) or (not negative and (numbers < 0).any()):
@@ -367,7 +367,7 @@ def _agreeing(name: str, saved: Any, value: Any, scale: float) -> Any:
     return kept
 
 
-def _read_bounds(saved: Mapping[str, Any], book: Book) -> GroupBounds:
+def _read_bounds(saved: Mapping[str, Any], book: BetBook) -> GroupBounds:
     """The bounds of all groups together, added up anew; what was saved must agree, except for rounding."""
     terms, nothing, known = book.terms, Scope(len(book.corrections)), book.corrections[0].all_groups
     bounds = GroupBounds()
@@ -382,7 +382,7 @@ def _read_bounds(saved: Mapping[str, Any], book: Book) -> GroupBounds:
     return bounds._replace(**sums)
 
 
-def _read_thaw(saved: Mapping[str, Any], book: Book) -> None:
+def _read_thaw(saved: Mapping[str, Any], book: BetBook) -> None:
     thaw, state, totals = book.thaw, book.thawing, book.everyone.totals
     if thaw is None:
         return

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from makewhole.corrections import Certificate
 from makewhole.corrections.names import Name
-from makewhole.insured.book import Book
+from makewhole.insured.book import BetBook
 from makewhole.insured.certificates import certify, certify_groups, guarded, thawed
 from makewhole.insured.records import Scope
 from makewhole.insured.statement import Statement
 
 
-def certificate_of(book: Book, group: Name | None = None) -> Certificate:
+def certificate_of(book: BetBook, group: Name | None = None) -> Certificate:
     """What can be lost at worst, of everything or by a group."""
     first = book.corrections[0]
     if book.apart and group is None:
@@ -36,12 +36,12 @@ def certificate_of(book: Book, group: Name | None = None) -> Certificate:
     return made if made.max_stake is None else replace(made, max_stake=book.max_stake)
 
 
-def state_groups(book: Book) -> dict[Name, Statement]:
+def state_groups(book: BetBook) -> dict[Name, Statement]:
     """The statement of every group."""
     return {name: state_book(book, name, {}) for name in book.groups}
 
 
-def state_book(book: Book, group: Name | None, groups: Mapping[Name, Statement]) -> Statement:
+def state_book(book: BetBook, group: Name | None, groups: Mapping[Name, Statement]) -> Statement:
     """The statement of all forecasts, or of a group's."""
     c_range = book.terms.c_range
     notes = []

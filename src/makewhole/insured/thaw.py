@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from makewhole import arguments
-from makewhole.insured.journal import Record
+from makewhole.insured.journal import Journaled
 from makewhole.rules import thaw_allowed
 
 # Less than this part of the cap is hardly a stake: it would keep a thaw away at no cost.
@@ -94,7 +94,7 @@ class Thaw:
         return not (self.per_forecast or self.root)
 
 
-class ThawState(Record):
+class ThawState(Journaled):
     """What a thaw has conceded so far, and the largest profit, if it may concede a share of that.
 
     `day` is the number of the current day, if it was told, and `before` what was conceded before that day.

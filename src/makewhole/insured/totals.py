@@ -8,7 +8,7 @@ from typing import Any
 
 from makewhole import arguments
 from makewhole.insured.evidence import START, Money
-from makewhole.insured.journal import Journal, Record
+from makewhole.insured.journal import Journal, Journaled
 from makewhole.insured.monitor import Interval, mean_interval
 from makewhole.rules import add_exactly
 
@@ -26,7 +26,7 @@ def exact_sum(numbers: Sequence[float]) -> tuple[float, float]:
     return total, math.fsum((*numbers, -total))
 
 
-class Totals(Record):
+class Totals(Journaled):
     """Running totals of settled forecasts: of all, or of one group's.
 
     `idle` counts the forecasts settled without a stake since the last with one; `negative` those with c < 0.

@@ -14,9 +14,9 @@ from typing import Any
 
 from makewhole import arguments
 from makewhole.forecasters import ask
-from makewhole.insured.book import Book
+from makewhole.insured.book import BetBook
 from makewhole.insured.forecaster import InsuredForecaster, plain_forecaster
-from makewhole.insured.journal import Journal, Record
+from makewhole.insured.journal import Journal, Journaled
 from makewhole.insured.lines import read_levels
 from makewhole.insured.refusals import CapitalNeeded, ConservationError, PriceRefused, StakeRefused
 from makewhole.ledger.events import ORIGIN, plain_text
@@ -47,7 +47,7 @@ Finished = Callable[[str], str | None]
 
 
 @dataclass
-class Subject(Record):
+class Subject(Journaled):
     """What a promise is about, such as a flight: its forecasts, the sums of its stakes, and its outcome.
 
     `first` is the event of its first forecast, and `reported` that of the outcome. `versions` are the events
@@ -90,7 +90,7 @@ class Subject(Record):
 
 
 @dataclass
-class Money(Record):
+class Money(Journaled):
     """The sums of a book in whole units.
 
     `turnover` is the sum of the sizes of all stakes, and `earned` the premiums of what is settled.
@@ -117,7 +117,7 @@ class Money(Record):
         return self.capital + self.premiums - self.payouts - self.refunds
 
 
-class State(Record):
+class State(Journaled):
     """All that a log says of a book, up to the event `seq`."""
 
     __slots__ = (
@@ -152,9 +152,9 @@ class State(Record):
         return self.f is not None
 
     @property
-    def book(self) -> Book:
+    def book(self) -> BetBook:
         """The forecaster's book, whose steps the requests take."""
-        made: Book = self.f.book
+        made: BetBook = self.f.book
         return made
 
     @property

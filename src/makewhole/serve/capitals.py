@@ -144,7 +144,7 @@ def _scaled(plain: dict[str, Any], capital: float) -> InsuredForecaster:
     if settings.get("thaw"):
         settings["thaw"]["budget"] *= times
         settings["thaw"].pop("per_day", None)  # the rows have no days
-    for part in (made["corrections"], made["items"]):
+    for part in (made["corrections"], made["book"]["memories"]):
         _scale_capitals(part, times)
     return InsuredForecaster.from_state(made)
 
