@@ -33,6 +33,14 @@ def worst_loss(net: float, gross: float, mu: float, c: float, surcharge: float) 
     return worst if worst > 0.0 else 0.0
 
 
+def worst_loss_of_classes(legs: Sequence[tuple[float, float, float, float]], surcharge: float) -> float:
+    """Return the same for bets on classes, each (B, A, μ, c), of which exactly one happens."""
+    if_none = 0.0
+    for net, gross, mu, c in legs:
+        if_none += -net * mu - gross * c
+    return max(0.0, if_none - surcharge + max([leg[0] for leg in legs]))
+
+
 def room(mu: float, c: float, one_sided: bool, max_stake: float) -> float:
     """Return the most that a forecast can lose if it is staked in full on the worse side."""
     return (1.0 - mu if one_sided else max(0.0, 1.0 - mu - c, mu - c)) * max_stake

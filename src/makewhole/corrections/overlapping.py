@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from makewhole import arguments
 from makewhole.corrections import _kernels
 from makewhole.corrections.base import BookCorrection, Memory, Part, Stepped
@@ -95,7 +93,7 @@ class OverlappingReserve(Members):
         return twin
 
     def read_part(self, part: Part, state: Any) -> Memory:
-        """Return a sum; raise a ValueError if its weight is below 0. Files before version 4 hold a weight."""
+        """Return a sum; raise a ValueError if its weight is below 0."""
         return _read_sum(state, self._scale)
 
     def __eq__(self, other: object) -> bool:
@@ -133,9 +131,7 @@ class OverlappingReserve(Members):
 
 def _read_sum(state: Any, scale: float) -> Sum:
     """Return a sum from plain data, three numbers; raise a ValueError if its weight is below 0."""
-    if not isinstance(state, list):
-        return arguments.within("weight", state, 0.0, np.inf), 0.0, 0.0
-    if len(state) != 3:
+    if not isinstance(state, list) or len(state) != 3:
         raise ValueError(f"sum must be three numbers; got {state!r}")
     start, total, residual = (arguments.scalar("sum", number) for number in state)
     arguments.within("weight", start + scale * total, 0.0, 1e12)

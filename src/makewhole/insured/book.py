@@ -424,11 +424,12 @@ class BetBook(Journaled):
         self.everyone.leave(journal, entry.legs, entry.at_risk, self.counts_room)
         for name in entry.groups:
             self.groups[name].leave(journal, entry.legs, entry.at_risk, self.counts_room)
-        if entry.exposed is not None:
+        if self.capped:
+            zero = (0.0,) * self.leg_count  # no rounding may be left over
             for _, scope in self._scopes(entry.groups):
                 journal.keep(scope.legs)
-                staked = subtract(scope.legs.staked, entry.exposed)
-                scope.legs.staked = staked if scope.open else (0.0,) * len(staked)
+                staked = subtract(scope.legs.staked, entry.exposed or zero)
+                scope.legs.staked = staked if scope.open else zero
         journal.append((self.opens, (entry.id, entry)))
         del self.opens[entry.id]
 

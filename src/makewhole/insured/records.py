@@ -188,12 +188,10 @@ def worst_loss(legs: Sequence[Any]) -> float:
     if len(legs) == 1:
         alone: float = legs[0].worst_loss()
         return alone
-    if_none = surcharges = 0.0
+    surcharge = 0.0
     for leg in legs:
-        if_none += -leg.net * leg.mu - leg.gross * leg.c
-        surcharges += leg.surcharge
-    largest: float = max([leg.net for leg in legs])
-    return max(0.0, if_none - surcharges + largest)
+        surcharge += leg.surcharge
+    return rules.worst_loss_of_classes([(leg.net, leg.gross, leg.mu, leg.c) for leg in legs], surcharge)
 
 
 class Holding(Journaled):

@@ -179,6 +179,7 @@ class State(Journaled):
     def to_plain(self) -> dict[str, Any]:
         """The state as plain data: the same for the same state, however it was reached."""
         return {
+            "rules": VERSION,
             "seq": self.seq,
             "hash": self.hash.hex(),
             "at": self.at,
@@ -192,7 +193,9 @@ class State(Journaled):
 
     @classmethod
     def from_plain(cls, name: str, plain: dict[str, Any]) -> State:
-        """The state for which `to_plain` returned this."""
+        """The state for which `to_plain` returned this; NotALedger if that was of another version."""
+        if plain.get("rules") != VERSION:
+            raise NotALedger(f"the book has a snapshot of other rules than this makewhole, {VERSION}")
         made = cls(name)
         for part in ("seq", "at", "unit", "hold"):
             setattr(made, part, plain[part])

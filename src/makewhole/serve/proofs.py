@@ -76,7 +76,7 @@ PROOFS = (
         "You can check.",
         "A chain of hashes proves nothing against its owner, who can compute another. A receipt in"
         " somebody's hands does: the log must have the event that it names and the head that it"
-        " names. What came after the last receipt can be rewritten.",
+        " names. Events after the last receipt can be rewritten.",
         "An event's hash is that of its own words and of the hash before it. Whoever changes an"
         " event and keeps the hashes that a receipt names has found two texts with the same SHA-256,"
         " which nobody is known to have done.",

@@ -19,6 +19,7 @@ from makewhole.bets import loss_bounds, payment
 from makewhole.datasets import Events, load_adult, load_mnist
 from makewhole.forecasters import TwoLayerLearner
 from makewhole.frames import make_frame
+from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.jit import call
 from makewhole.studies import decisions_figures as figures
 from makewhole.studies._many_nets import compiled_pass
@@ -183,8 +184,9 @@ def _replay(
     frame = make_frame(columns | {"y": events.outcome}, "polars")
     cap = float(made.caps[k])
     c_hat = columns["c_hat"]
-    terms: Any = {"max_stake": cap, "c_range": (float(c_hat.min()), float(c_hat.max()))}
-    trace = backtest(frame, c_hat="c_hat", correction=correction, trace=True, **terms).trace or {}
+    c_range = (float(c_hat.min()), float(c_hat.max()))
+    f = InsuredForecaster(None, correction, max_stake=cap, c_range=c_range)
+    trace = backtest(frame, f, c_hat="c_hat", trace=True).trace or {}
     return Replayed(trace["c"], trace["payment"])
 
 
