@@ -441,10 +441,11 @@ def test_a_book_of_classes_does_what_the_oracle_says(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("rounds", [60, pytest.param(300, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", BOOKS)
-def test_in_a_long_run_too(kind: str) -> None:
+def test_in_a_long_run_too(kind: str, rounds: int) -> None:
     both, draw = Beside(BOOKS[kind]()), np.random.default_rng(4)
-    for _ in range(300):
+    for _ in range(rounds):
         mu, b, y = float(draw.uniform()), float(draw.uniform(-0.6, 0.6)), int(draw.integers(2))
         who = ["ann", "bob", 7, "eve", None][int(draw.integers(5))]
         steps: list[tuple[Any, ...]] = [("forecast", mu, None), ("stake", 0, b, who, None)]

@@ -120,8 +120,8 @@ class OverlappingReserve(Members):
         """Return a correction with the state that `state()` returned."""
         made = cls(state["rate"], read_over_state(state["over"]))
         names = read_names("names", state["names"])
-        made._scale = arguments.positive("scale", state.get("scale", made.rate))
-        sums = state["weights"] if "weights" in state else state["sums"]  # weights: before version 4
+        made._scale = arguments.positive("scale", state["scale"])
+        sums = state["sums"]
         if len(sums) != len(names) + 1:
             raise ValueError(f"sums must be one for all and one for each of {len(names)} names; got {sums!r}")
         read = [_read_sum(plain, made._scale) for plain in sums]

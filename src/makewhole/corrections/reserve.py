@@ -269,23 +269,17 @@ class Reserve(Stepped):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Return a correction with the state that `state()` returned."""
-        if state.get("overlapping"):  # a file of version 2
-            from makewhole.corrections.overlapping import OverlappingReserve
-
-            return OverlappingReserve.from_state(state)  # type: ignore[return-value]  # what that spelling meant
-        over, capital = read_over_state(state["over"]), state.get("capital")  # files before version 5 lack it
-        made = cls(state["rate"], state["start"], over, capital=capital)
+        over = read_over_state(state["over"])
+        made = cls(state["rate"], state["start"], over, capital=state["capital"])
         floor = -math.inf if state["floor"] is None else float(arguments.numbers("floor", state["floor"]))
-        scale, origin, losses, residual = _read_sums(state, made.rate)
+        scale, origin, losses, residual = _read_sums(state)
         made._values = [scale, floor, origin, losses, residual]
         arguments.scalar("λ", made._lam)
         return made
 
 
-def _read_sums(state: dict[str, Any], rate: float) -> list[float]:
-    """Return η/M and the parts of λ, from plain data; files before version 4 hold only λ."""
-    if "lam" in state:
-        return [rate, float(arguments.numbers("lam", state["lam"])), 0.0, 0.0]
+def _read_sums(state: dict[str, Any]) -> list[float]:
+    """Return η/M and the parts of λ, from plain data."""
     names = ("scale", "origin", "losses", "low")
     sums: list[float] = [float(arguments.numbers(name, state[name])) for name in names]
     arguments.positive("scale", sums[0])

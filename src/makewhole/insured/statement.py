@@ -63,9 +63,9 @@ class Statement:
     outcomes awaited at the same time do not depend on each other. It is None with classes, and one-sided.
 
     `negative_c` counts forecasts with c below 0, and `mean_size_of_c` is the mean |c| of those settled: how
-    wide the intervals were (None in a book that an earlier version has saved). `conceded` is what a thaw has
-    conceded. `groups` has a statement for every group, where the correction is grouped. They are made when
-    first looked at: look before the forecaster goes on.
+    wide the intervals were (None if none is settled). `conceded` is what a thaw has conceded. `groups` has a
+    statement for every group, where the correction is grouped. They are made when first looked at: look
+    before the forecaster goes on.
     """
 
     correction: str
