@@ -285,7 +285,7 @@ def test_a_refusal_names_the_rule_and_the_limit(clients: Clients, publish: Publi
     assert (told["type"], told["limit"]) == ("urn:makewhole:StakeRefused", 20_000_000)
     told = problem(customer.post(api("quotes"), json={"id": id_, "losses": {"a": [0, 2**40]}}), 409)
     assert told["limit"] == 20_000_000
-    assert "UnknownSubject" in problem(stake(customer, "nothing"), 404)["type"]
+    assert "UnknownSubject" in problem(stake(customer, "never published"), 404)["type"]
     assert "UnknownBook" in problem(customer.get(api("statement", "none")), 404)["type"]
     problem(clients["auditor"].get(api("receipts/999999999")), 404)
     clients["oracle"].post(api("outcomes"), json={"id": id_, "outcome": 1})
