@@ -82,6 +82,21 @@ def insured_step(corrections: list[Any]) -> Callable[[], None]:
     return run
 
 
+def named_step() -> Callable[[], None]:
+    """A book with a capital, and fifty named customers, each with her own line and price."""
+    outcomes = np.random.default_rng(0).integers(0, 10, STEPS).tolist()
+    names = [f"customer {k}" for k in range(50)]
+
+    def run() -> None:
+        f = mw.InsuredForecaster(max_stake=100.0, capital=1_000_000.0)
+        for k, outcome in enumerate(outcomes):
+            q = f.forecast(mu=0.3)
+            f.stake(q, 10.0, by=names[k % 50])
+            f.settle(q, int(outcome < 3))
+
+    return run
+
+
 def rows() -> list[Row]:
     """Compare every pair of calls with the same river step."""
     cases: list[tuple[str, Callable[[], None], float | None]] = [
@@ -96,6 +111,7 @@ def rows() -> list[Row]:
     for corrections in ([mw.SwapRegret(10, seed=k) for k in range(5)], [mw.DeterministicSwap(100)]):
         name = f"InsuredForecaster, {type(corrections[0]).__name__}: forecast + stake + settle"
         cases.append((name, insured_step(corrections), 2.75))
+    cases.append(("the same with a capital and a named customer", named_step(), 3.4))
     peer, *ours = side_by_side(river_step(), *(run for _, run, _ in cases))
     micro = 1e6 / STEPS
     return [
