@@ -407,7 +407,7 @@ def small(row: list[float]) -> list[float]:
 # --- the tests --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", BOOKS)
 @given(st.lists(STEPS, min_size=1, max_size=40))
 def test_a_book_does_what_the_oracle_says(kind: str, steps: list[tuple[Any, ...]]) -> None:
