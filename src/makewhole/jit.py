@@ -7,7 +7,7 @@ import traceback
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 # LLVM flags that allow sums to be reordered, so that they run in vector registers.
@@ -85,5 +85,7 @@ def _stamp(compiled: Any, files: set[str]) -> None:
     value = 0
     for file in sorted(files):
         value = zlib.crc32(Path(file).read_bytes(), value)
+    if isinstance(compiled, FunctionType):  # NUMBA_DISABLE_JIT is set
+        return
     cached = compiled._cache._cache_file  # noqa: SLF001 - numba has no other way to say what it depends on
     cached._source_stamp = (cached._source_stamp, value)  # noqa: SLF001 - as above
