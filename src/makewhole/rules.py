@@ -1,4 +1,4 @@
-"""Every formula of money, once: what a stake pays, what it can lose, what it costs, and what is left.
+"""Every money formula, once: what a stake pays, what it can lose, what it costs, and what is left.
 
 These are plain functions of numbers. `bets` calls them on arrays, the book of an `InsuredForecaster` on one
 stake at a time, and backtests compile the same source with numba, so all of them give the same numbers. How λ
@@ -23,7 +23,7 @@ def payment(b: Any, y: Any, mu: Any, c: Any) -> Any:
 
 
 def worst_loss(net: float, gross: float, mu: float, c: float, surcharge: float) -> float:
-    """Return the most that stakes on one event can lose the forecaster; at least 0, as it may be voided.
+    """Return the most that stakes on one event can cost the forecaster; at least 0, as it may be voided.
 
     `surcharge` is what they cost in addition to the published price, whatever happens.
     """
@@ -64,7 +64,7 @@ def publish(
 
     Normally μ = μ̂, c = ĉ + λ, and the origin is ĉ. One-sided, c is 0 and ĉ + λ is added to μ instead. In
     sound mode c is clipped to [0, ½] and μ to [c, 1 − c]. `least` is the smallest c (one-sided: the smallest
-    μ) with which the forecaster cannot lose more than its capital.
+    μ) at which the forecaster cannot lose more than its capital.
 
     If a number was clipped, the loss is not w·(x − λ) with the target x = z − ĉ (see `balance`). The target
     is then measured from c − λ, with the c that was published. There is one exception: if c was raised and
@@ -85,7 +85,7 @@ def publish(
 
 
 def refine(c_hat: float, inner_lam: float) -> float:
-    """Return what a reserve over another correction adds to: ĉ + λ' of that correction, in [0, ½]."""
+    """Return what a reserve over an inner correction adds its λ to: ĉ + λ' of the inner one, in [0, ½]."""
     return min(max(c_hat + inner_lam, 0.0), 0.5)
 
 
@@ -154,23 +154,23 @@ def left_of(limit: float, lost: float, at_risk: float) -> float:
 
 
 def too_much(limit: float, lost: float, at_risk: float, now: float, then: float) -> bool:
-    """Whether a limit does not allow bets that can lose `then` instead of `now`, of all that is at risk."""
+    """Whether bets that can now lose `then` instead of `now`, a part of `at_risk`, would break a limit."""
     return then > now and then > limit - lost - (at_risk - now)
 
 
 def released(at_risk: float, part: float, still_open: int) -> float:
-    """Return what open bets can lose after one of them, which could lose `part`, has gone."""
-    return max(0.0, at_risk - part) if still_open else 0.0  # no rounding may be left over
+    """Return what open bets can lose after one of them, which could lose `part`, was removed."""
+    return max(0.0, at_risk - part) if still_open else 0.0  # leave no rounding error behind
 
 
 def least_price(left: float, legs: int, max_stake: float, one_sided: bool) -> float:
     """Return the least c (one-sided: ask) at which a forecast of these legs cannot lose more than is left."""
-    left = max(0.0, left - 1e-12 * max_stake) / legs  # rounding must not pass it
+    left = max(0.0, left - 1e-12 * max_stake) / legs  # rounding must not exceed it
     return 1.0 - left / max_stake if one_sided else 0.5 - left / (2 * max_stake)
 
 
 def barrier_price(left: float, scale: float, straight: bool, top: float) -> float:
-    """Return the price when this much of a capital is left: `top` if nothing is, and less the more there is.
+    """Return the price when this much of a capital is left: `top` if nothing is left, and lower with more.
 
     It is top·exp(−left/scale), or with `straight` top·(1 − left/scale), but not below 0.
     """
@@ -181,14 +181,14 @@ def barrier_price(left: float, scale: float, straight: bool, top: float) -> floa
     return top * math.exp(-left / scale)
 
 
-# --- what a customer is asked -----------------------------------------------------------------------------
+# --- a customer's own price -------------------------------------------------------------------------------
 
 
 def line_price(left: float, at_risk: float, scale: float, room: float, margin: float, top: float) -> float:
     """Return the least c (one-sided: ask) for a customer when this much of her line is left.
 
-    It is smooth in what was settled. Her open bets count only so far as a forecast, which can lose `room`,
-    must not be able to lose more than is left: otherwise many open bets would price her out.
+    It is smooth in her settled bets. Her open bets count only when less than `room`, the most that a forecast
+    can lose, would be left after them: otherwise many open bets would price her out.
     """
     asked = barrier_price(left, scale, False, top)
     left -= at_risk + margin
@@ -200,7 +200,7 @@ def line_price(left: float, at_risk: float, scale: float, room: float, margin: f
 def own_price(
     mu: float, c: float, mu_hat: float, price: float, one_sided: bool, sound: bool
 ) -> tuple[float, float]:
-    """Return the μ and c for a customer who is asked this price; `mu` and `c` are what was published."""
+    """Return the μ and c for a customer with this price; `mu` and `c` are the published ones."""
     if one_sided:
         return min(max(mu, price), 1.0), 0.0
     if price <= c:
@@ -212,7 +212,7 @@ def own_price(
 
 
 def surcharge(b: float, mu: float, c: float, own_mu: float, own_c: float) -> float:
-    """Return what a stake costs more at a customer's own price than at the published one."""
+    """Return how much more a stake costs at a customer's own price than at the published one."""
     return max(0.0, abs(b) * (own_c - c) + b * (own_mu - mu))
 
 
@@ -221,7 +221,7 @@ def with_surcharge(
 ) -> tuple[float, float]:
     """Return the loss and the target of a forecast whose customers paid a surcharge.
 
-    If it is `booked`, w·(x − λ) stays the loss: the target counts it as well.
+    If the surcharge is `booked`, the target also counts it, so that w·(x − λ) stays the loss.
     """
     if surcharge == 0.0:
         return loss, target
@@ -229,7 +229,7 @@ def with_surcharge(
 
 
 def learned_loss(loss: float, surcharge: float, sound: bool) -> float:
-    """Return the loss that the correction learns: in exact mode, that at the published price."""
+    """Return the loss that the correction learns: in exact mode, the loss at the published price."""
     return loss if sound else loss + surcharge
 
 
@@ -244,20 +244,20 @@ def thaw_allowed(
 
 
 def concede(lam: float, left: float, max_stake: float) -> tuple[float, float]:
-    """Return the weight of the bet that a correction is told of, and what that concedes: at most `left`."""
+    """Return the weight of a thaw's imaginary bet, and what it concedes: at most `left`."""
     weight = min(1.0, left / (max_stake * lam))
     return weight, max_stake * weight * lam
 
 
-# --- sums that do not forget ------------------------------------------------------------------------------
+# --- exact sums -------------------------------------------------------------------------------------------
 
 
 def add_exactly(total: float, low: float, x: float) -> tuple[float, float]:
-    """Add x to the sum `total` + `low`, where `low` is what rounding has cut off; return the new two.
+    """Add x to the sum `total` + `low`, where `low` is what rounding has cut off; return the new pair.
 
     Each addition errs by at most 2⁻¹⁰⁴ of the largest number in it. So after a trillion of them the error is
     still far below one ordinary rounding ("double-double" arithmetic: Dekker 1971, Knuth's TwoSum). What was
-    cut off last time is added before x: the compiled loop, which waits for x, has done that by then.
+    cut off last time is added before x: the compiled loop can do that while it waits for x.
     """
     sum_ = total + low
     back = sum_ - total
@@ -267,7 +267,7 @@ def add_exactly(total: float, low: float, x: float) -> tuple[float, float]:
     return total, low + ((sum_ - (total - back)) + (x - back))
 
 
-# Those that the compiled loops call: pass them to `jit` together with a loop.
+# The functions that the compiled loops call: pass them to `jit` together with a loop.
 COMPILED = (
     payment,
     worst_loss,

@@ -141,7 +141,7 @@ CALLS: list[tuple[Callable[[Any], Any], Any, str]] = [
     (lambda b: b.report("open", [1]), ValueError, "outcome must be one number"),
     (lambda b: b.settle("never"), UnknownSubject, "id='never'"),
     (lambda b: b.settle("open"), SubjectOpen, "no outcome was reported"),
-    (lambda b: b.settle("told"), SubjectOpen, "is held until"),
+    (lambda b: b.settle("told"), SubjectOpen, "cannot be settled yet"),
     (lambda b: b.settle("over"), SubjectFinal, "id='over'"),
     (lambda b: b.void("over", "fog"), SubjectFinal, "id='over'"),
     (lambda b: b.void("never", "fog"), UnknownSubject, "id='never'"),

@@ -3,11 +3,10 @@
 Open forecasts stand in slots. kept[slot] = [loss, target, weight, λ, room, row, mark, inner target],
 where row is that in the log, room what the forecast could lose staked in full, and mark twice the cell, + 1
 if split. Only a correction over another needs what comes after: [inner λ, inner mark]. So a forecast
-takes one line of the processor's cache, or two: with a million open, to settle one is mostly to wait for its
-line. free[open:] are the slots that are free. counts = [open forecasts, most that were open together]. The
+takes one line of the processor's cache, or two: with a million open, settling one is mostly waiting for its
+line. free[open:] are the free slots. counts = [open forecasts, the most that were open together]. The
 order in which forecasts settle is sorted beforehand: due = [when known], [who]. Of a chunk's forecasts, the
-first is number `waiting` there: those that were open before it come first. slot_of says which slot each of
-them has.
+first is number `waiting` there: those that were already open come first. slot_of has the slot of each.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ def would_stake(
 ) -> float:
     """Return the stake of a customer on a published forecast; see `makewhole.agents.Customers`.
 
-    `kind` is 0 for a hedger, who would lose `amount` if the event happened; 1 for somebody who believes in
-    the probability `view`; 2 for a clairvoyant; any other number for nobody.
+    `kind` is 0 for a hedger, who would lose `amount` if the event happened; 1 for a customer who believes in
+    the probability `view`; 2 for a clairvoyant; any other number for no customer.
     """
     if kind == 0:
         return amount if mu + c < 1.0 else 0.0
@@ -51,7 +50,7 @@ def hold(
 
 
 def recall(kept: Any, slot: int) -> tuple[Step, Step]:
-    """Return the two proposals of an open forecast: the correction's, and that of the one it is over."""
+    """Return the two proposals of an open forecast: the correction's, and its inner correction's."""
     mark, inner_lam, inner_mark = int(kept[slot, 6]), 0.0, 0
     if kept.shape[1] > 8:
         inner_lam, inner_mark = kept[slot, 8], int(kept[slot, 9])
@@ -68,8 +67,8 @@ def make_late_replay(
 ) -> Callable[..., int]:
     """Return the loop of Algorithm 1 over columns, where forecasts stay open until their outcome is known.
 
-    Before each forecast those that are due are settled, in the order that is given. It returns how many were
-    settled. With `last`, all that are open are settled at the end.
+    Before each forecast, those that are due are settled, in the given order. The loop returns how many were
+    settled. With `last`, all open forecasts are settled at the end.
     """
 
     def replay(
@@ -85,7 +84,7 @@ def make_late_replay(
         waiting = len(slot_of) - len(time)
         t, done = 0, 0
         while t < len(time) or (last and opened > 0):
-            # One that is known at the time at which it is made still has to be made first.
+            # An outcome known at the time of its own forecast still comes after that forecast.
             if opened > 0 and (
                 t == len(time) or (due_known[done] <= time[t] and due_who[done] < waiting + t)
             ):

@@ -2,7 +2,7 @@
 
 Every outcome is known before the next forecast, and each forecast has one stake. So nothing else is ever open
 when a stake is placed. accounts[who] = [line, scale of its price, what she has taken, what rounding cut off
-from that]. by[t] has the numbers of her levels, −1 where one has no name: no columns if nobody has. totals =
+from that]. by[t] has the numbers of her levels, −1 for one without a name: no columns if none has. totals =
 [loss, what rounding cut off from it, sum of c, how many c < 0, loss at the model's odds, turnover, refused
 stakes, their sum, what the thaw has conceded, the largest profit].
 """
@@ -72,7 +72,7 @@ def surcharge_of(
 ) -> float:
     """Return what a stake costs a customer in addition to the published price; `said` is (μ, c, μ̂).
 
-    Here and below `names` are (by, accounts). Her price is the highest that any of her levels asks.
+    Here and below `names` are (by, accounts). Her price is the highest among her levels.
     """
     by, accounts = names
     mu, c, mu_hat = said
@@ -90,7 +90,7 @@ def surcharge_of(
 
 
 def refused(names: Any, t: int, risk: float, capital: float, lost: float) -> bool:
-    """Whether a stake that can lose this much is more than the capital leaves, or one of her lines."""
+    """Whether a stake that can lose this much is more than the capital, or one of her lines, leaves."""
     by, accounts = names
     for k in range(by.shape[1]):
         who = by[t, k]
@@ -102,7 +102,7 @@ def refused(names: Any, t: int, risk: float, capital: float, lost: float) -> boo
 
 
 def pay(names: Any, t: int, paid: float, keep_gains: bool) -> None:
-    """Count in the accounts of her levels what she was paid."""
+    """Add what she was paid to the accounts of her levels."""
     by, accounts = names
     for k in range(by.shape[1]):
         who = by[t, k]
@@ -116,13 +116,13 @@ def pay(names: Any, t: int, paid: float, keep_gains: bool) -> None:
 def lowered(
     lam: float, thaw: ThawTerms, rounds: int, profit: float, conceded: float, max_stake: float
 ) -> tuple[float, float]:
-    """Return what a thaw tells a correction with this λ: a weight, and what it concedes; (−1, 0): nothing."""
+    """Return the weight of a thaw's imaginary bet at this λ, and what it concedes; (−1, 0) without a bet."""
     budget = thaw_allowed(thaw.budget, thaw.per_forecast, thaw.root, thaw.share, rounds, profit) - conceded
     return concede(lam, budget, max_stake) if lam > thaw.least and budget > 0.0 else (-1.0, 0.0)
 
 
 def turn_back(marks: Any, cell: int, draws: int) -> None:
-    """Undo what a proposal that nobody used has changed: with swap corrections, the current cell."""
+    """Undo what an unused proposal has changed: with swap corrections, the current cell."""
     if len(marks) > 1:
         marks[-2], marks[-1] = cell, draws
 

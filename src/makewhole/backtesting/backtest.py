@@ -55,16 +55,16 @@ def backtest(
     trace: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> BacktestResult:
-    """Replay a log of forecasts, stakes and outcomes as an `InsuredForecaster` would have met it.
+    """Replay a log of forecasts, stakes and outcomes, as if an `InsuredForecaster` had run at the time.
 
-    The numbers are the forecaster's, to the bit, if it is fed the log in order of time (if a forecast has
+    The numbers are exactly those of a forecaster that is fed the log in order of time (if a forecast has
     several stakes, up to the rounding of their sum). There are two ways to run, and they give the same
     numbers. makewhole's corrections on a binary log run compiled, at tens of millions of rows a second, and
     at some ten million with a `capital`, names (`by`) or a thaw, or if outcomes come late or customers decide
     on stakes; K classes in exact mode at a few million. Everything else drives a forecaster row by row, at
     some ten thousand rows a second: K classes in sound mode or with late outcomes or a thaw; `max_exposure`;
-    a capital, names or a thaw together with ids, groups, late outcomes, customers or a correction of your
-    own; and late outcomes or customers together with groups or such a correction.
+    a capital, names or a thaw together with ids, groups, late outcomes, customers or your own
+    correction; and late outcomes or customers together with groups or such a correction.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def backtest(
         The column of ĉ, the model's own half-width, which must lie in the forecaster's `c_range`; by default
         ĉ is 0.
     id
-        The column that says which forecast a stake is on. Rows with the same id are stakes on one forecast,
+        The column that names the forecast of a stake. Rows with the same id are stakes on one forecast,
         which is made at the first of them. By default every row is a forecast.
     group
         The column of groups, for a forecaster with a grouped correction: `Grouped`, or with a list of columns
@@ -96,11 +96,11 @@ def backtest(
         order of the rows is that of time.
     known
         The column that says when each outcome was known. Until then the forecast is open: before each
-        forecast, all those are settled whose outcome was known by its time, in order of `known`. By default
+        forecast, those whose outcome was known by its time are settled, in order of `known`. By default
         each outcome is known before the next forecast.
     customers
-        Who would have bet, for a log without stakes: see `makewhole.agents.Customers`. They decide when they
-        see μ and c.
+        The customers who would have bet, for a log without stakes: see `makewhole.agents.Customers`. They
+        decide when they see μ and c.
     by
         The column that names the customer, for a forecaster with `lines`; a stake without a name has no line.
         A list of columns names her levels, the widest first, as `f.stake(..., by=(...))` does: by=["agency",
@@ -108,12 +108,12 @@ def backtest(
         and in the trace is the published one.
     correction, max_stake
         Shorthands for a log without a `forecaster`: `InsuredForecaster(correction=..., max_stake=...)`. By
-        default the cap is the largest gross stake on a forecast of the log, which one would not have known
-        before; with `customers`, 1.
+        default the cap is the largest gross stake on a forecast of the log, which you would not have known in
+        advance; with `customers`, 1.
     trace
         Whether to keep a trace: what was published and paid, for every row.
     progress
-        A function that is called now and then with (rows done, rows in all).
+        A function that is called from time to time with (rows done, total rows).
 
     Returns
     -------
@@ -166,7 +166,7 @@ def backtest(
 
 
 class Case(NamedTuple):
-    """A log and the forecaster to replay it with, and what decides which of the ways to run it can go.
+    """A log and the forecaster to replay it with, and the facts that decide how it can run.
 
     `correction_terms` are the terms that the correction sees: those of one bet, where all classes are one.
     `late` says that forecasts stay open, or that customers decide on stakes; `named` that customers have
@@ -194,7 +194,7 @@ class Case(NamedTuple):
 
     @property
     def live(self) -> bool:
-        """Whether only a forecaster can run this, bet by bet, where the loop with limits cannot."""
+        """Whether only a forecaster can run this, bet by bet, unless the loop with limits can."""
         f, rule = self.forecaster, self.correction
         if self.thawing or self.named or f.max_exposure is not None:
             return True
@@ -228,7 +228,7 @@ def _read_case(source: Source, log: Log, f: InsuredForecaster) -> Case:
 
 
 def _replay(case: Case, *, trace: bool, progress: Callable[[int, int], None] | None) -> BacktestResult:
-    """Replay the log in the fastest way that can."""
+    """Replay the log in the fastest way possible."""
     if not case.limited and case.live:
         f = copy_new(case.forecaster)
         return LiveRun(case.log, f, trace=trace, customers=case.customers, progress=progress).run()
@@ -261,7 +261,7 @@ def _compiled_run(case: Case, *, trace: bool) -> Run:
 
 
 def _result(case: Case, run: Run) -> BacktestResult:
-    """Return what a compiled run came to, with the forecaster's certificate."""
+    """Return the result of a compiled run, with the forecaster's certificate."""
     f, rounds = case.forecaster, run.sums.by_group[0]
     groups = [name for name, count in zip(case.log.group_names, rounds, strict=True) if count]
     certificate = _certificate(case.correction, groups, case.correction_terms, run.exposure)

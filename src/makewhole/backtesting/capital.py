@@ -26,10 +26,10 @@ class CapitalPoint(NamedTuple):
     """One capital that was tried, and what happened with it.
 
     `certified` is the bound on the total loss, None if there is none (it is more than `capital` if outcomes
-    come late); `peak_loss` the largest total loss; `premium` what those who staked paid above the model's own
-    odds, per unit staked; `mean_c` the mean of the published c; `placed` the share of the stakes that
-    customers would have placed at c = 0 (of a log with stakes, of these); `profit` what the forecaster won in
-    all.
+    come late); `peak_loss` the largest total loss; `premium` what customers paid above the model's own odds,
+    per unit staked; `mean_c` the mean of the published c; `placed` the share that was placed of the stakes
+    that customers would have placed at c = 0 (if the log has stakes, of these); `profit` what the forecaster
+    won in total.
     """
 
     capital: float
@@ -46,8 +46,8 @@ class CapitalReport:
     """What each capital would have cost and risked. Print it for a table.
 
     `points` has a `CapitalPoint` for every capital that was tried. `smallest` is the smallest capital that
-    sufficed: at least the share `placed` of the wanted stakes was placed, their premium was at most
-    `premium`, and the peak loss stayed within the capital. It is None if none did.
+    was enough: at least the share `placed` of the wanted stakes was placed, their premium was at most
+    `premium`, and the peak loss stayed within the capital. It is None if none was enough.
     """
 
     points: tuple[CapitalPoint, ...]
@@ -65,11 +65,11 @@ class CapitalReport:
 
     @property
     def smallest(self) -> float | None:
-        """The smallest capital that sufficed; None if none did."""
+        """The smallest capital that was enough; None if none was."""
         return min((point.capital for point in self.points if self.suffices(point)), default=None)
 
     def verdict(self) -> str:
-        """Say which capital sufficed, in a sentence."""
+        """Say which capital was enough, in a sentence."""
         if self.smallest is None:
             most = max(point.capital for point in self.points)
             return (
@@ -145,14 +145,14 @@ def find_capital(
 ) -> CapitalReport:
     """Try several capitals on a log, and find the smallest that would have been enough, at a given price.
 
-    A capital sufficed if bets cost at most `premium`, at least the share `placed` of the wanted stakes was
-    placed, and the total loss never exceeded the capital. All this is a backtest on these data and customers,
-    and no promise about others.
+    A capital was enough if bets cost at most `premium`, at least the share `placed` of the wanted stakes was
+    placed, and the total loss never exceeded the capital. This is a backtest on these data and customers, not
+    a promise about others.
 
     By default the log is replayed, for each capital, by a forecaster in sound mode with a reserve of that
     size: `Reserve(max_stake/(2·capital))`. With little capital c changes fast and bets are expensive. With
     much they are cheap, because the forecaster is slow to charge for what better-informed customers have won:
-    look at the profit as well. Where outcomes come late, the total loss can exceed the capital: the bound is
+    look at the profit as well. If outcomes come late, the total loss can exceed the capital: the bound is
     larger by what open bets can lose (`certified` in the result), which a forecaster's `max_exposure` limits.
 
     Parameters
@@ -164,20 +164,20 @@ def find_capital(
         An `InsuredForecaster` that has not made a forecast yet, with `base=None`. Each capital is tried on a
         new one with the same arguments and that `capital`: if it was made without a correction, lines or
         thaw, it has those that makewhole chooses for the capital. A `Reserve` in a forecaster without a
-        capital is made for each, as by default. Another correction stays as it is; a correction that was
+        capital is made for each, as by default. Any other correction stays as it is; a correction that was
         made for a capital is refused.
     max_stake
         The cap, as in `backtest`, if there is no `forecaster`.
     premium
         The most that bets may cost above the model's own odds, per unit staked, on average.
     placed
-        The least share of the stakes that customers would place at c = 0, which must have been placed.
-        Without it, a forecaster with a c so wide that hardly anybody bets would look cheap.
+        The least share that must have been placed of the stakes that customers would place at c = 0.
+        Without it, a forecaster whose c is so wide that hardly anyone bets would look cheap.
     capitals
         The capitals to try, in the unit of the stakes; by default 1, 2, 5, … 5000 caps. A reserve cannot have
         less than one cap, which a single forecast can lose.
     progress
-        A function that is called with (capitals done, capitals in all).
+        A function that is called with (capitals done, total capitals).
 
     Returns
     -------
@@ -230,7 +230,7 @@ def _read_capitals(capitals: Any, max_stake: float) -> list[float]:
 
 
 def _with_capital(forecaster: InsuredForecaster, capital: float) -> InsuredForecaster:
-    """Return a new forecaster, made as this one was but for another capital."""
+    """Return a new forecaster, made like this one but with another capital."""
     given = dict(forecaster._given)  # noqa: SLF001 - its defaults depend on the capital
     correction = given.pop("correction")
     rule = None if correction is None else for_book(correction)

@@ -19,8 +19,8 @@ from makewhole.backtesting.run import Run
 class ClassLog(Log):
     """A log with K classes. In its chunks μ̂ and stakes have a column for each class.
 
-    An outcome is the index of a class, from 0 to K − 1. At `one_price` stakes are what a forecaster takes of
-    them: less what is the same on all classes.
+    An outcome is the index of a class, from 0 to K − 1. At `one_price` stakes are those that a forecaster
+    takes: minus the part that is the same on all classes.
     """
 
     def __init__(self, *given: Any, classes: int, one_price: bool = False) -> None:
@@ -85,23 +85,23 @@ class ClassLog(Log):
 
 
 def _without_common(b: Any) -> Any:
-    """`without_common` of every row: what a forecaster with one price takes of these stakes."""
+    """Return `without_common` of every row: the stakes as a forecaster with one price takes them."""
     low, high = b.min(axis=1, keepdims=True), b.max(axis=1, keepdims=True)
     return b - np.where(low > 0.0, low, np.where(high < 0.0, high, 0.0))
 
 
 class ClassRun(Run):
-    """A backtest of classes at one price: with every forecast, all classes are one bet.
+    """A backtest of classes at one price: all classes of a forecast are one bet.
 
-    Less its median, a stake wins B = b_y − Σ b_k·μ_k and costs c·A, where A = Σ|b_k|. To the loop that is a
-    stake of B, of the size A, on an event of probability 0 that happens.
+    Minus its median, a stake wins B = b_y − Σ b_k·μ_k and costs c·A, where A = Σ|b_k|. The loop treats it as
+    a stake of B, of the size A, on an event of probability 0 that happens.
     """
 
     log: ClassLog
 
     def __init__(self, *given: Any, trace: bool) -> None:
         super().__init__(*given, trace=False)
-        if trace:  # the loop's own would be of the one bet
+        if trace:  # the loop's own trace would be of the one bet
             self.traced, count = True, self.log.classes
             each = [f"{name}[{k}]" for name in ("mu", "c", "lam") for k in range(count)]
             self.sums.trace = {name: np.full(self.log.rows, np.nan) for name in (*each, "payment")}
@@ -127,7 +127,7 @@ class ClassRun(Run):
 
 
 def _won(mu: Any, b: Any, y: Any) -> tuple[Floats, Floats]:
-    """What every stake wins at fair odds, less its median, and its size; added up as a forecaster does."""
+    """What every stake, minus its median, wins at fair odds, and its size; added up as a forecaster does."""
     centred = multiclass.centred(b)
     fair, size = np.zeros(len(b)), np.zeros(len(b))
     for k in range(b.shape[1]):

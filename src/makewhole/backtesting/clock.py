@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Taken for all bits of a float but its sign.
+# The mask of all bits of a float except its sign.
 _MAGNITUDE = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 
 
 class Clock(NamedTuple):
-    """The times of all rows as whole numbers, of which only the order means something.
+    """The times of all rows as whole numbers; only their order matters.
 
     `known` is None if every outcome is known before the next forecast. `missing` marks rows that lack a time.
     """
@@ -57,7 +57,7 @@ def read_clock(frame: Any, names: dict[str, Any]) -> Clock | None:
 
 
 def _sort_of(series: Any) -> str:
-    """What sort of times a column holds: those of different sorts cannot be compared."""
+    """The sort of times that a column holds: different sorts cannot be compared."""
     import narwhals as nw
 
     if series.dtype == nw.Datetime:
@@ -92,7 +92,7 @@ def _read(frame: Any, name: str, names: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def _keys(values: Any) -> Any:
-    """Return whole numbers in the same order: the loops compare these, whatever the times are."""
+    """Return whole numbers in the same order: the loops compare these for any kind of times."""
     if values.dtype.kind != "f":
         return values.view(np.int64)
     bits = (values + 0.0).view(np.int64)  # −0 becomes 0

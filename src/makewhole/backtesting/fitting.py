@@ -1,4 +1,4 @@
-"""The forecaster of a backtest: the caller's, checked against the log, or one made from what the log says."""
+"""The forecaster of a backtest: the caller's, checked against the log, or one made to fit the log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SETTINGS = (
 def check_new(forecaster: Any, **shorthands: Any) -> InsuredForecaster:
     """Return the forecaster if a log can be replayed with it: it has no base, and has not begun.
 
-    `shorthands` are arguments that stand for settings, of which none may be given beside a forecaster.
+    `shorthands` are arguments that stand for settings; none may be given together with a forecaster.
     """
     if not isinstance(forecaster, InsuredForecaster):
         raise TypeError(
@@ -61,7 +61,7 @@ def check_new(forecaster: Any, **shorthands: Any) -> InsuredForecaster:
 
 
 def copy_new(forecaster: InsuredForecaster) -> InsuredForecaster:
-    """Return a forecaster with the same settings and corrections, which begins where this one does."""
+    """Return a forecaster with the same settings and corrections, and the same starting point."""
     settings: Any = {name: getattr(forecaster, name) for name in _SETTINGS}
     return InsuredForecaster(None, forecaster.corrections[0], **settings)
 
@@ -137,7 +137,7 @@ def fit_forecaster(
 
 
 def correction_for(source: Source, correction: Any) -> Any:
-    """Return the correction, or one for groups if the log has a column of them and the correction has not."""
+    """Return the correction, or one for groups if the log has them and the correction does not."""
     if not source.groups or (correction is not None and for_book(correction).grouped):
         return correction
     return Grouped(StandardRegret(rate=0.1) if correction is None else correction)

@@ -18,13 +18,13 @@ from makewhole.jit import call
 from makewhole.rules import Publishing
 
 _NOBODY = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
-# So many forecasts can be open before the slots are first made anew.
+# How many forecasts can be open before more slots are made.
 _FEW = 1024
 _LINE = 8  # numbers in a line of a processor's cache, 64 bytes
 
 
 class LateOut(NamedTuple):
-    """What the loop writes: of every forecast the first five, of every settlement the others."""
+    """What the loop writes: the first five for every forecast, the others for every settlement."""
 
     c: Floats
     lam: Floats
@@ -45,7 +45,7 @@ class Slots(NamedTuple):
 
 
 def new_slots(count: int, lines: int) -> Slots:
-    """Return so many free slots, each of so many whole lines of the cache."""
+    """Return `count` free slots, each of `lines` whole cache lines."""
     width = _LINE * lines
     room = np.zeros((count + 1) * width)
     begin = -room.ctypes.data // room.itemsize % _LINE
@@ -54,7 +54,7 @@ def new_slots(count: int, lines: int) -> Slots:
 
 
 def more_slots(slots: Slots, count: int) -> Slots:
-    """Return the same open forecasts in so many slots."""
+    """Return the same open forecasts in `count` slots."""
     wider = new_slots(count, slots.kept.shape[1] // _LINE)
     for old, new in zip(slots, wider, strict=True):
         new[: len(old)] = old
@@ -62,9 +62,9 @@ def more_slots(slots: Slots, count: int) -> Slots:
 
 
 def stable_order(keys: Any) -> tuple[Any, Any]:
-    """Return these whole numbers sorted, and the place that each had; those of equal ones stay as they are.
+    """Return these whole numbers sorted, and the place that each had; equal numbers keep their order.
 
-    Where they fit, number and place are sorted as one number: that is several times as fast as `argsort`.
+    If they fit, number and place are sorted as one number, which is several times as fast as `argsort`.
     """
     if bool(np.all(keys[1:] >= keys[:-1])):
         return keys, np.arange(len(keys))
@@ -86,7 +86,7 @@ def stable_order(keys: Any) -> tuple[Any, Any]:
 class LateRun(Run):
     """A backtest in which forecasts stay open until their outcome is known.
 
-    `customers` decide on their stakes when a forecast is published. Where the log has no times, each outcome
+    `customers` decide on their stakes when a forecast is published. If the log has no times, each outcome
     is known before the next forecast.
     """
 
@@ -102,7 +102,7 @@ class LateRun(Run):
     ) -> None:
         super().__init__(correction, cap, how, log, trace=trace)
         self.people = None if customers is None else customers.begin(cap)
-        # As in `Run`; then what open forecasts could lose staked in full, the most of that while several were
+        # As in `Run`; then what open forecasts could lose staked in full, its maximum while several were
         # open, and what customers would stake at c = 0.
         self.totals = np.zeros(8)
         self.waiting = (np.zeros(0, np.int64), np.zeros(0, np.int64))  # when known and slot, in this order
@@ -150,7 +150,7 @@ class LateRun(Run):
         return out
 
     def finish(self) -> None:
-        """Settle what is still open, and let the correction take over what the loop has learned."""
+        """Settle what is still open, and store what the loop has learned in the correction."""
         nothing, none = np.zeros(0), np.zeros(0, np.int64)
         columns = ChunkColumns(nothing, nothing, nothing, nothing, nothing)
         self._go_on(columns, (none, none, none), _NOBODY, last=True)
@@ -158,7 +158,7 @@ class LateRun(Run):
 
     @property
     def exposure(self) -> Scope:
-        """What was open at once, for the certificate."""
+        """What was open at the same time, for the certificate."""
         scope = Scope(1)
         scope.late_open, scope.late_potential = int(self.slots.counts[1]), (float(self.totals[6]),)
         return scope

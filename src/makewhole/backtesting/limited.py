@@ -76,7 +76,7 @@ class LimitedRun(Run):
 
 
 def _begin(names: list[Name], book: LineBook) -> Any:
-    """Return the accounts of these names, of which nothing is used: see `_limited_loop.py`."""
+    """Return unused accounts for these names: see `_limited_loop.py`."""
     accounts = np.zeros((len(names), 4))
     accounts[:, :2] = book.each, book.each_scale
     for k, name in enumerate(names if book.of else ()):

@@ -19,12 +19,12 @@ from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.insured.refusals import StakeRefused
 from makewhole.rules import add_exactly
 
-# Progress is reported after so many bets.
+# The number of bets between reports of progress.
 _REPORT = 1000
 
 
 class Question(NamedTuple):
-    """What a forecast is about: what the model says, what happened, and when its outcome was known.
+    """The subject of a forecast: what the model says, what happened, and when its outcome was known.
 
     `row` is its first row in the log.
     """
@@ -39,7 +39,7 @@ class Question(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A stake of the log: on which forecast, how much, in which row, and by whom."""
+    """A stake of the log: its forecast, amount, row and customer."""
 
     forecast: int
     stake: Any
@@ -169,7 +169,7 @@ class LiveRun:
         open_.bets.append(bet)
 
     def _settle(self, until: int | None = None) -> None:
-        """Settle what was known by `until`, or all that is open: by when it was known, then by number."""
+        """Settle what was known by `until`, or all that is open: in order of `known`, then by number."""
         while self.due and (until is None or self.due[0][0] <= until):
             open_ = self.open.pop(heapq.heappop(self.due)[1])
             question, turnover = open_.question, 0.0
@@ -185,7 +185,7 @@ class LiveRun:
             self.settled.append((self.total + self.low, _mean(open_.lams), question.row))
 
     def _charged_for(self, stake: Any) -> float:
-        """The size of a stake; at one price, of what it is beyond its median."""
+        """The size of a stake; at one price, Σ|b − median|."""
         return _size(multiclass.centred(stake) if self.log.one_price else stake)
 
     def _keep(self, open_: OpenBets, bet: Placed, paid: float) -> None:
@@ -222,7 +222,7 @@ class LiveRun:
         )
 
 
-# Binary numbers are plain floats: NumPy would take as long for one of them as the forecaster for a bet.
+# In binary logs these are plain floats: NumPy would take as long for one as the forecaster for a bet.
 
 
 def _size(stake: Any) -> float:
@@ -238,7 +238,7 @@ def _mean(values: Any) -> float:
 
 
 def _at_fair_odds(stake: Any, question: Question) -> float:
-    """Return what a stake wins if it costs what the model says."""
+    """Return what a stake wins at the model's own odds."""
     if type(stake) is float:
         return stake * (question.outcome - float(question.mu))
     happened = np.arange(len(stake)) == question.outcome

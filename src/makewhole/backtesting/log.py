@@ -39,13 +39,13 @@ class Chunk:
     columns: ChunkColumns
     groups: Any  # the numbers of each forecast's groups, one column per group column; None: no groups
     rows: Any  # the rows in the log, one per stake: a slice or an array
-    forecast: Any  # for each of these rows, the number of its forecast in the chunk; None: one row each
+    forecast: Any  # for each of these rows, the number of its forecast in the chunk; None: a forecast per row
     stake: Floats
     stop: int
     times: Any = None  # of each forecast, when it was made and when its outcome was known; None: row by row
     view: Any = None  # what an informed customer believes; None: no such column
     by: Any = (
-        None  # of each row, the numbers of who staked, −1 where a level is not named; None: not asked for
+        None  # the numbers of each row's customer and groups, −1 for a level without a name; None: not needed
     )
 
     def first_row(self, forecast: int) -> int:
@@ -88,13 +88,13 @@ class Log:
         self.frame, self.names, self.one_sided, self.clock = frame, names, one_sided, clock
         self.rows = len(frame)
         self.missing = 0
-        self.order: Any = None  # the rows in the order of their forecasts; None: as they are
+        self.order: Any = None  # the rows in the order of their forecasts; None: the log's order
         self.ids: Any = None  # the number of the id of each row of `order`; None: every row is a forecast
         self._whole: dict[str, Floats] = {}
         self._blocks: dict[str, tuple[int, Floats]] = {}
-        self._bettors: Any = None  # the numbers of who staked in every row; None: nobody has asked
+        self._bettors: Any = None  # the numbers of every row's customer; None: not needed so far
         self._levels = [name for name in names if name.partition("[")[0] == "by" and names[name] is not None]
-        self._gaps = 0  # rows with missing numbers, where they are left out beforehand
+        self._gaps = 0  # rows with missing numbers, if these are left out in advance
         if self.rows == 0:
             raise ValueError("frame must have at least one row; got 0")
         # With classes "mu[0]", "mu[1]", … stand for "mu".
@@ -103,7 +103,7 @@ class Log:
         for name in self._numeric:
             check_numeric(frame[name], name, names[name])
         self._no_width = np.zeros(CHUNK)
-        self._sizes = np.empty(CHUNK)  # for |stake| of one chunk after the other: new memory costs time
+        self._sizes = np.empty(CHUNK)  # for |stake|, reused by every chunk: new memory costs time
         self._widest = (-WIDEST, WIDEST)
         self.groups, self.group_names = list(groups), list[Any]()
         self._codes = {name: self._numbered(name) for name in self.groups}
@@ -145,7 +145,7 @@ class Log:
 
     @property
     def named(self) -> bool:
-        """Whether columns say who staked."""
+        """Whether columns name the customers."""
         return bool(self._levels)
 
     @property
@@ -158,16 +158,16 @@ class Log:
         return bool((self.frame["stake"].abs() < least).any()) if self.names.get("stake") else False
 
     def bettors(self) -> list[Any] | None:
-        """Who staked, row by row: the names of her levels, None where there is none; None without columns."""
+        """The customer of each row: the names of her levels, None if there are none; None without columns."""
         if not self._levels:
             return None
         names = self.number_bettors()
         return [tuple(names[k] for k in row if k >= 0) or None for row in self._bettors.tolist()]
 
     def number_bettors(self) -> list[Name]:
-        """Let the next chunks say who staked, by number; returns all names, in the order of their numbers.
+        """Number the customers for the next chunks; returns all names, in the order of their numbers.
 
-        The levels of a row are several columns, in which the same name is the same.
+        The levels of a row are several columns; the same name has the same number in all of them.
         """
         known: dict[Name, float] = {}
         if len(self._levels) == 1:  # most logs: no name can be in two columns
@@ -196,12 +196,12 @@ class Log:
         return lambda values: read_each(argument, all_whole_if(values))
 
     def enlarge_chunks(self, rows: int) -> None:
-        """Let the next chunks have about so many rows, if that is more than they have and not too many."""
+        """Let the next chunks have about this many rows, if that is more than now, within a limit."""
         while self._chunk_rows < rows and _BLOCK % (2 * self._chunk_rows) == 0:
             self._chunk_rows *= 2
 
     def keep_widths_in(self, c_range: tuple[float, float]) -> None:
-        """Require ĉ to lie in this range, as a forecaster does; without a column it is 0, or the nearest."""
+        """Require ĉ to lie in this range, as a forecaster does; without a column it is 0, or the closest."""
         self._widest = c_range
         self._no_width = np.full(CHUNK, min(max(0.0, c_range[0]), c_range[1]))
 
@@ -297,7 +297,7 @@ class Log:
         """Whether no number is missing or wrong: one fast pass, and only if not, slower checks."""
         mu, y, *others = columns
         b = others[0] if "stake" in self._numeric else mu
-        if self.graded:  # y must be what μ must be, and there is no other rule for it
+        if self.graded:  # y has the same rule as μ, and no other
             nothing = np.zeros(len(y))
             if not call(_survey(), y, nothing, nothing, nothing):
                 return False
@@ -308,7 +308,7 @@ class Log:
         return self._no_width[:count] if count <= len(self._no_width) else np.full(count, self._no_width[0])
 
     def _set_times(self, chunk: Chunk) -> None:
-        """Set when each forecast of a chunk was made and known: an id's forecast, at its first row."""
+        """Set when each forecast of a chunk was made and known; with ids, by the first row of each id."""
         if self.clock is None or self.clock.known is None:
             return
         time, known = self.clock.time[chunk.rows], self.clock.known[chunk.rows]
@@ -415,7 +415,7 @@ def _example(series: Any) -> str:
 
 
 def _whole_codes(codes: Floats) -> Any:
-    """Return numbers as whole ones, −1 where one is missing."""
+    """Return numbers as whole numbers, −1 where one is missing."""
     return np.where(np.isnan(codes), -1.0, codes).astype(np.int64)
 
 

@@ -15,9 +15,9 @@ from makewhole.jit import call, jit
 Labels = Callable[[list[Any]], list[Any]]
 # Whole numbers that lie this close together are looked up in a table; others are sorted first.
 _WIDEST = 1 << 22
-# Those that NumPy has, too.
+# Those that NumPy also has.
 _WHOLE = frozenset(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))
-# Up to here every whole number is a floating-point number, too.
+# Up to here every whole number is also a floating-point number.
 _LARGEST = 2.0**53
 
 
@@ -61,7 +61,7 @@ def number_alone(series: Any, label: Labels) -> tuple[Floats, list[Any]]:
 def _as_whole(series: Any) -> tuple[Any, Any] | None:
     """Return whole numbers that are equal where the values are, and where values are missing (or nothing).
 
-    None where the library that has the column offers no fast way.
+    None if the column's library offers no fast way.
     """
     import narwhals as nw
 
@@ -96,12 +96,12 @@ def _are_whole(values: Floats) -> bool:
 
 
 def whole_if(value: Any) -> Any:
-    """A whole number as such: pandas turns integers with a missing one into floats."""
+    """Return a whole float as an int: pandas turns integers with a missing one into floats."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def all_whole_if(values: list[Any]) -> list[Any]:
-    """Whole numbers as such; a list without floats is returned as it is."""
+    """Return whole floats as ints; a list without floats is returned as it is."""
     any_floats = any(issubclass(kind, float) for kind in set(map(type, values)))
     return list(map(whole_if, values)) if any_floats else values
 

@@ -49,7 +49,7 @@ def _compiled() -> Callable[..., tuple[float, int, int]]:
 
 
 class Path:
-    """Follows the total loss settlement by settlement. All of them count, the curve shows some.
+    """Follows the total loss settlement by settlement. All settlements count; the curve shows some of them.
 
     `peak` is where the loss was largest. The worst drawdown is the largest rise of the loss from an earlier
     low: `drawdown` is its size, `trough` where it began and `crest` where it ended. `rounds` is how many
@@ -65,7 +65,7 @@ class Path:
         self._points: list[tuple[Any, Any, Any]] = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))]
 
     def extend(self, total: Floats, lam: Floats, row_of: Callable[[int], int]) -> None:
-        """Go on: `total` is the total loss after each further settlement, and `lam` the λ of what settled.
+        """Continue: `total` is the total loss after each further settlement, and `lam` the λ of each.
 
         `row_of` gives the row of the log for a place in these arrays.
         """
@@ -81,7 +81,7 @@ class Path:
         top, bottom = float(total.max()), float(total.min())
         if top > self.peak.total:
             self.peak = point(int(total.argmax()))
-        # Most stretches cannot hold a new drawdown: two fast passes tell, and the slow one is rare.
+        # Most stretches cannot hold a new drawdown: two fast passes find out, and the slow one is rare.
         if top - min(bottom, self._lowest.total) > self.drawdown:
             self._look_for_drawdown(total, point)
         if bottom < self._lowest.total:

@@ -80,7 +80,7 @@ class GroupPlayer:
     def replay(
         self, codes: Any, columns: ChunkColumns, how: Publishing, max_stake: float, totals: Any, out: Any
     ) -> Any:
-        """Run the loop over a chunk's columns, of which `codes` are the groups; return the groups' sums."""
+        """Run the loop over a chunk's columns; `codes` are its groups. Return the groups' sums."""
         sums = np.zeros((len(self.corrections), 8))
         call(self._replay, self.memory, codes, self._links, columns, (how, max_stake), sums, out)
         call(compiled_add_groups(), totals, sums, out.loss, out.total)

@@ -41,17 +41,17 @@ class BacktestResult:
     """The result of a backtest: what accepting the bets would have cost. Print it for a table.
 
     Money is in the unit of the stakes. `total_loss` is what the forecaster would have lost, `turnover` the
-    sum of all |stake| it took, and `mean_loss` the loss per forecast. `premium` is what those who staked paid
-    above the model's own odds, in all; `mean_premium` is that per unit staked.
+    sum of all |stake| it took, and `mean_loss` the loss per forecast. `premium` is what customers paid above
+    the model's own odds, in total; `mean_premium` is that per unit staked.
 
     `peak_loss` is the largest total loss at any moment (0 if it never lost), after `peak_at` settled
     forecasts. `drawdown` is the largest rise of the total loss from an earlier low, between `drawdown_from`
     and `drawdown_to` settled forecasts. Both are exact: every settlement counts. With columns of times,
     `peak_time` and `drawdown_times` say when. `capital` is the capital that was given, and `capital_used` the
-    share of it that was lost at the peak. `certificate` is the bound on the total loss, whoever had bet.
+    share of it that was lost at the peak. `certificate` bounds the total loss for any bets.
 
     `rows` is the length of the log and `rounds` the number of forecasts; `missing` rows lacked a number and
-    were left out. `refused` stakes, `refused_stake` in all, were not taken because of `capital` or
+    were left out. `refused` stakes, `refused_stake` in total, were not taken because of `capital` or
     `max_exposure`. `wanted_stake`, with customers, is what they would have staked at c = 0.
 
     `mean_c` is the mean published c, `mean_size_of_c` that of |c|, and `negative_c` the number of forecasts
@@ -98,7 +98,7 @@ class BacktestResult:
 
     @property
     def mean_premium(self) -> float:
-        """What those who staked paid above the model's own odds, per unit staked."""
+        """What customers paid above the model's own odds, per unit staked."""
         return self.premium / self.turnover if self.turnover else 0.0
 
     @property
@@ -115,7 +115,7 @@ class BacktestResult:
         return frames.make_frame(columns, backend or self.backend)
 
     def _rows(self) -> list[tuple[str, str]]:
-        """What it says, as pairs (label, value)."""
+        """The contents, as pairs (label, value)."""
         rows = [
             ("correction", repr(self.correction)),
             ("rows", f"{self.rows:,} ({self.missing:,} left out for missing numbers)"),
@@ -173,8 +173,8 @@ class BacktestResult:
     def to_html(self, path: str | FilePath, *, title: str = "backtest") -> None:
         """Write the result to an HTML file that needs no other file.
 
-        Raises a ValueError if the path does not end in .html (or .htm) or its folder does not exist. A file
-        that is there already is replaced.
+        Raises a ValueError if the path does not end in .html (or .htm) or its folder does not exist. An
+        existing file is replaced.
         """
         pages.check_path(path)
         pages.write(path, pages.page(title, self._repr_html_()))

@@ -62,7 +62,7 @@ class Sums:
         )
 
     def _time(self, point: PathPoint) -> Any:
-        """When it was: the time at which the last outcome was known, or its forecast was made."""
+        """The time of a point: when the last outcome was known, or its forecast was made."""
         if self.log.clock is None or point.row is None:
             return None
         value = self.log.frame["time" if self.log.clock.known is None else "known"][point.row]
@@ -80,7 +80,7 @@ class Run:
         self.overlapping = bool(names) and not correction.apart
         self.places = correction.begin(names)
         corrections = correction.split(names)
-        self.apart = correction.apart and bool(corrections)  # where every row lacks its group, none has begun
+        self.apart = correction.apart and bool(corrections)  # if every row lacks its group, none has begun
         self.players: list[Any] = [GroupPlayer(corrections)] if self.apart else list(map(Player, corrections))
         # The loss, what rounding cut off from it, the sum of c, how many c < 0, the loss at the model's odds.
         self.totals = np.zeros(5)
@@ -145,7 +145,7 @@ class Run:
 
     @property
     def exposure(self) -> Scope:
-        """What was open at once: never more than one forecast."""
+        """What was open at the same time: never more than one forecast."""
         return Scope(1)
 
     @property
@@ -154,7 +154,7 @@ class Run:
         return None
 
     def finish(self) -> None:
-        """Let the corrections take over what the loop has learned."""
+        """Store what the loop has learned in the corrections."""
         for player in self.players:
             player.finish()
 

@@ -27,7 +27,7 @@ class Source(NamedTuple):
     customers: Customers | None
 
     def open(self, *, one_sided: bool, graded: bool, one_price: bool) -> Log:
-        """Return the log, whose rows are checked as a forecaster with these settings needs them."""
+        """Return the log; its rows are checked as a forecaster with these settings needs them."""
         given = (self.frame, self.names, one_sided, self.groups, read_clock(self.frame, self.names))
         if self.classes is None:
             return Log(*given, graded=graded)

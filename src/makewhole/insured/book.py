@@ -104,14 +104,14 @@ class BetBook(Journaled):
         self.count = classes or 1  # numbers in a stake
         self.leg_count, self.one_price = len(corrections), self.count > len(corrections)
         self.terms = shared_terms(terms, self.count) if self.one_price else terms
-        self.cap = self.terms.max_stake  # of what one correction sees
+        self.cap = self.terms.max_stake  # the cap that one correction sees
         self.grouped, self.apart = first.grouped, first.apart
-        # What each group may lose. With a thaw, which may concede more, only its own correction limits that.
+        # The most each group may lose. With a thaw, which may concede more, only its correction limits it.
         self.capital_each = first.capital_each if thaw is None else None
         self.guarded = capital is not None or self.capital_each is not None
         self.publishing = rules.Publishing(terms.one_sided, terms.sound, first.integrates)
         raised = capital is not None or lines is not None or (terms.sound and not terms.one_sided)
-        self.only_upper_side = raised  # what is lost is bounded, not what is won
+        self.only_upper_side = raised  # losses are bounded, winnings are not
         self.asks_own_price = terms.one_sided and first.at_own_price
         self.books_surcharges = terms.sound and not first.at_own_price
         self.counts_room = capital is not None or first.line_bound(self.terms) is not None
@@ -126,7 +126,7 @@ class BetBook(Journaled):
         # --- what changes ---
         self.journal = Journal()
         self.serial = 0  # the number of the latest forecast
-        self.next_id = 0  # for a forecast without an id of its own
+        self.next_id = 0  # for a forecast that is given no id
         self.opens: dict[Id, Any] = {}  # `Open`, or the `Batch` that a forecast is in
         self.everyone = Scope(len(corrections))
         self.groups: dict[Name, Scope] = {}
@@ -152,11 +152,11 @@ class BetBook(Journaled):
     # --- open ---------------------------------------------------------------------------------------------
 
     def open(self, x: Any, said: Said, groups: tuple[Name, ...], id_: Any) -> Open:
-        """Publish a forecast for features `x`, of which the base has said this."""
+        """Publish a forecast for features `x`; `said` is what the base predicts for them."""
         journal, opens, following = self.journal, self.opens, self.next_id
         if id_ is None:
             id_ = following
-            while id_ in opens:  # a caller's own id
+            while id_ in opens:  # a caller has chosen it
                 id_ += 1
             following = id_ + 1
         else:
@@ -177,12 +177,12 @@ class BetBook(Journaled):
         return entry
 
     def legs(self, said: Said, groups: tuple[Name, ...]) -> list[AnyLeg]:
-        """Ask the corrections, and put what they say and what the base said together.
+        """Ask the corrections, and combine their proposals with what the base said.
 
-        A correction may move when it is asked: to look only, undo the journal afterwards.
+        Asking may change a correction: to only look, undo the journal afterwards.
         """
         mu_hats, widths = said
-        if self.one_price:  # if ĉ is not the same for all classes, the largest is taken
+        if self.one_price:  # if ĉ differs between classes, the largest counts
             proposal, inner, width = self.memories.ask(0, max(widths), groups)
             c, origin = width + proposal.lam, width
             room = rules.shared_room(c, self.cap) if self.counts_room else 0.0
@@ -216,7 +216,7 @@ class BetBook(Journaled):
         return least
 
     def _enter_group(self, name: Name, entry: Open) -> None:
-        """Count a new forecast in a group's sums, and what that adds to the bound of all groups together."""
+        """Add a new forecast to a group's sums, and its effect to the bound of all groups together."""
         scope = self.groups.get(name)
         new = scope is None
         if scope is None:
@@ -294,17 +294,17 @@ class BetBook(Journaled):
         return place
 
     def _check_groups(self, capital: float, entry: Open, before: float, amounts: tuple[float, ...]) -> None:
-        """Refuse a stake with which more than the capital of a group could be lost."""
+        """Refuse a stake that could make a group lose more than its capital."""
         for name in entry.groups:
             scope = self.groups[name]
             if rules.too_much(capital, scope.totals.loss, scope.at_risk, before, entry.at_risk):
                 raise beyond_capital(capital, scope, entry, before, amounts, f" of {name!r}")
 
     def _expose(self, entry: Open, amounts: tuple[float, ...]) -> None:
-        """Count what each leg can lose by itself; refuse it beyond `max_exposure` or the certificate.
+        """Count what each leg can lose by itself; refuse more than `max_exposure` or the certificate allows.
 
-        A stake on a fresh forecast never meets a leg's bound: where that is used up, c leaves nothing to win.
-        But a stake may come long after its forecast, at a price that is no longer right.
+        A stake on a fresh forecast never reaches a leg's bound: once that is used up, c leaves nothing to
+        win. But a stake may come long after its forecast, at a price that is no longer right.
         """
         most, zero = self.max_exposure or 0.0, (0.0,) * len(entry.legs)
         now, then = entry.exposed or zero, tuple([leg.worst_loss() for leg in entry.legs])
@@ -326,12 +326,12 @@ class BetBook(Journaled):
             scope.legs.staked = add(scope.legs.staked, subtract(then, now))
 
     def _leg_bounds(self, group: Name | None) -> list[float]:
-        """What each leg may lose, of everyone's forecasts or of a group's; nothing if that has no bound."""
+        """The most each leg may lose, over all forecasts or a group's; empty if there is no bound."""
         if self.apart and group is None:
             return []
-        bounds = [one.line_bound(self.terms) for one in self.answering(group)]
+        bounds = [correction.line_bound(self.terms) for correction in self.answering(group)]
         more = self.max_exposure or 0.0
-        # A leg may lose more by what a thaw has conceded; with several, it is not known on which.
+        # What a thaw has conceded raises a leg's bound; with several legs, it is not known which one's.
         if self.thaw is not None and self.leg_count == 1:
             more += self.thawing.conceded
         return [] if None in bounds else [bound + more for bound in bounds if bound is not None]
@@ -339,7 +339,7 @@ class BetBook(Journaled):
     # --- close --------------------------------------------------------------------------------------------
 
     def close(self, entry: Open, outcome: Any) -> Closing:
-        """Settle a forecast: pay every stake, let the corrections learn, and take the forecast out."""
+        """Settle a forecast: pay every stake, let the corrections learn, and remove the forecast."""
         y, journal = self.read_outcome(outcome), self.journal
         legs, stakes, groups = entry.legs, entry.stakes, entry.groups
         happened = (y,) if len(legs) == 1 else [float(y == k) for k in range(len(legs))]
@@ -368,7 +368,7 @@ class BetBook(Journaled):
         return _new(Closing, (entry, y, payments))
 
     def _learn(self, k: int, leg: Any, y: Any, lost: tuple[float, float], entry: Open) -> None:
-        """Let a leg's correction learn; one below it learns from its own target, z − ĉ.
+        """Let a leg's correction learn; its inner correction learns from its own target, z − ĉ.
 
         Raises a `ConservationError` unless the payments add up to the loss.
         """
@@ -410,7 +410,7 @@ class BetBook(Journaled):
             legs.low = tuple([low for _, low in sums])
 
     def void(self, entry: Open) -> None:
-        """Take a forecast out: nobody pays, nothing is learned."""
+        """Remove a forecast: no money changes hands, and nothing is learned."""
         if self.lines is not None and entry.stakes:
             self.lines.leave(entry, None)
         for _, scope in self._scopes(entry.groups):
@@ -419,13 +419,13 @@ class BetBook(Journaled):
         self._leave(entry)
 
     def _leave(self, entry: Open) -> None:
-        """Take a forecast out of the sums of what is open."""
+        """Remove a forecast from the sums over open forecasts."""
         journal = self.journal
         self.everyone.leave(journal, entry.legs, entry.at_risk, self.counts_room)
         for name in entry.groups:
             self.groups[name].leave(journal, entry.legs, entry.at_risk, self.counts_room)
         if self.capped:
-            zero = (0.0,) * self.leg_count  # no rounding may be left over
+            zero = (0.0,) * self.leg_count  # leave no rounding error behind
             for _, scope in self._scopes(entry.groups):
                 journal.keep(scope.legs)
                 staked = subtract(scope.legs.staked, entry.exposed or zero)
@@ -436,7 +436,7 @@ class BetBook(Journaled):
     # --- a thaw, a day, another capital -------------------------------------------------------------------
 
     def _thaw(self, groups: tuple[Name, ...], thaw: Thaw, *, unstaked: bool) -> None:
-        """Lower λ after a settlement with hardly a stake, and count what that concedes."""
+        """Lower λ after a settlement with hardly any stakes, and count what that concedes."""
         totals, state = self.everyone.totals, self.thawing
         self.journal.keep(state)
         if thaw.share:
@@ -448,11 +448,11 @@ class BetBook(Journaled):
             state.conceded += self.memories.lower(groups, thaw, left)
 
     def frozen(self) -> bool:
-        """Whether a forecast without stakes would change anything, because of a thaw."""
+        """Whether settling a forecast without stakes would change anything, because of a thaw."""
         return self.thaw is not None and self.memories.highest() > self.thaw.above
 
     def begin_day(self, day: Any) -> None:
-        """Count what a thaw concedes from here as this day's, unless it is this day already."""
+        """Count what a thaw concedes from now on as this day's; repeating the current day changes nothing."""
         if self.thaw is None or self.thaw.per_day is None:
             raise ValueError("only a thaw with per_day needs to know the day: thaw=Thaw(..., per_day=...)")
         number, state = arguments.whole("day", day, least=0), self.thawing
@@ -464,11 +464,11 @@ class BetBook(Journaled):
 
     @property
     def committed(self) -> float:
-        """What was lost, and what open bets can lose."""
+        """The loss so far plus what open bets can lose."""
         return self.everyone.totals.loss + self.everyone.at_risk
 
     def least_capital(self) -> float:
-        """The capital cannot become less than this: what is committed, and what a thaw may concede."""
+        """The smallest capital allowed: it must cover what is committed, and what a thaw may concede."""
         if self.capital is None:
             raise ValueError("capital cannot be changed where there was none: make a new forecaster with one")
         least = max(self.committed, 1e-6 * self.max_stake)
@@ -478,11 +478,11 @@ class BetBook(Journaled):
         return least
 
     def change_capital(self, capital: float) -> None:
-        """Set another capital: some was deposited or withdrawn.
+        """Set a new capital, after a deposit or a withdrawal.
 
         capital − loss − (what open bets can lose) is never below 0: stakes and settlements keep it so, and a
-        capital that would not is refused. So what is lost is at all times at most the capital of that time.
-        What a thaw may concede stays as it is: the rest goes to the correction, if that has a capital.
+        capital that would not is refused. So the loss is at all times at most the capital at that time.
+        What a thaw may concede does not change: the rest goes to the correction, if that has a capital.
         """
         least = self.least_capital()
         if capital < least:
@@ -494,9 +494,9 @@ class BetBook(Journaled):
     # --- reading ------------------------------------------------------------------------------------------
 
     def find(self, forecast: Any) -> Open:
-        """The open forecast that the caller means: the forecast itself, or its id.
+        """The open forecast for what the caller gave: the forecast itself, or its id.
 
-        To change it, use `find_to_change`: it may be one of a batch (see `many`).
+        To change it, use `find_to_change`: the forecast may be in a batch (see `many`).
         """
         given = forecast.id if isinstance(forecast, Forecast) else forecast
         entry = self.opens.get(given) if type(given) is int or type(given) is str else None
@@ -508,9 +508,9 @@ class BetBook(Journaled):
         return self._missing(forecast, given, entry)
 
     def find_to_change(self, forecast: Any) -> Open:
-        """The same; if the forecast is one of a batch, it is taken out of it first."""
+        """The same, to change it: a forecast in a batch is taken out of the batch first."""
         kind = type(forecast)
-        if kind is Forecast:  # nearly always, the forecast as it was published
+        if kind is Forecast:  # the usual case: the forecast as published
             entry = self.opens.get(forecast.id)
             if type(entry) is Open and entry.forecast is forecast:
                 return entry
@@ -525,7 +525,7 @@ class BetBook(Journaled):
         return entry
 
     def _missing(self, forecast: Any, given: Any, entry: Open | None) -> Open:
-        """Say why a forecast is not found; a NumPy number is as good as any other."""
+        """Raise the error for a forecast that is not found; a NumPy integer is looked up as an int."""
         if isinstance(given, np.integer):
             return self.find(int(given))
         if entry is None and type(given) is int and 0 <= given < self.next_id:
@@ -540,8 +540,8 @@ class BetBook(Journaled):
 
     def entries(self) -> list[Open]:
         """The open forecasts, the oldest first."""
-        found = [one if type(one) is Open else one.entry(id_) for id_, one in self.opens.items()]
-        return sorted(found, key=lambda entry: entry.number)
+        entries = [item if type(item) is Open else item.entry(id_) for id_, item in self.opens.items()]
+        return sorted(entries, key=lambda entry: entry.number)
 
     def own_prices(self, entry: Open, levels: tuple[Name, ...]) -> list[tuple[Any, float]]:
         """μ and c of each leg for a customer of these levels."""
@@ -563,13 +563,13 @@ class BetBook(Journaled):
         return published(legs, entry.id, self.one_sided)
 
     def answering(self, group: Name | None) -> list[BookCorrection]:
-        """The corrections, one per leg, that answer for everyone's sums or for a group's."""
+        """The corrections, one per leg, that are responsible for all forecasts or for a group's."""
         if group is None:
             return self.corrections
         return [correction.of_group(group) for correction in self.corrections]
 
     def scope(self, group: Name | None) -> Scope:
-        """The sums over all forecasts, or over those of a group; a KeyError if it has not begun."""
+        """The sums over all forecasts, or over those of a group; a KeyError if the group has none."""
         return self.everyone if group is None else self.groups[group]
 
     def _scopes(self, groups: tuple[Name, ...]) -> list[tuple[Name | None, Scope]]:
@@ -581,7 +581,7 @@ class BetBook(Journaled):
     # --- arguments ----------------------------------------------------------------------------------------
 
     def read_groups(self, groups: Any) -> tuple[Name, ...]:
-        """The groups of a forecast, valid."""
+        """The groups of a forecast, validated."""
         return read_groups(self.corrections[0], groups, nonnegative=self.only_upper_side)
 
     def read_outcome(self, outcome: Any) -> Any:

@@ -13,18 +13,18 @@ from makewhole.insured.thaw import Thaw
 
 
 def shared_terms(terms: Terms, classes: int) -> Terms:
-    """The terms of a correction that all classes share: its cap is that of all of them together."""
+    """The terms of a correction that all classes share: its cap is that of all classes together."""
     return terms._replace(max_stake=terms.max_stake * classes, lines=1)
 
 
 def base_bound(rules: Sequence[BookCorrection], terms: Terms) -> float | None:
-    """What a book of these lines can lose where every outcome comes before the next forecast."""
+    """What a book with these corrections can lose if every outcome comes before the next forecast."""
     bounds = [rule.line_bound(terms) for rule in rules]
     return None if None in bounds else math.fsum(b for b in bounds if b is not None)
 
 
 def late_bound(rules: Sequence[BookCorrection], terms: Terms, scope: Scope) -> float | None:
-    """What outcomes that came late add to it, by what was open at once."""
+    """What late outcomes add to that bound, given what was open at the same time."""
     if terms.sound or terms.one_sided:
         return math.fsum(scope.late_potential)
     added = [rule.late_loss(terms, scope.late_open) for rule in rules]
@@ -34,10 +34,10 @@ def late_bound(rules: Sequence[BookCorrection], terms: Terms, scope: Scope) -> f
 def certify(
     rules: Sequence[BookCorrection], terms: Terms, scope: Scope, max_exposure: float | None = None
 ) -> Certificate:
-    """The certificate of a book of one line, or of one per class, each with its correction.
+    """The certificate of a book with one leg, or one per class, each with its correction.
 
-    With `max_exposure` the book refuses a stake that would break a line's bound; without, the bound has to
-    allow for whatever is staked on what is open.
+    With `max_exposure` the book refuses a stake that would break a leg's bound; without it, the bound has to
+    allow for any stake on an open forecast.
     """
     base = base_bound(rules, terms)
     if base is None:
@@ -56,9 +56,9 @@ def _facts(rule: BookCorrection, terms: Terms) -> dict[str, Any]:
 
 
 class GroupBounds(NamedTuple):
-    """The bounds of groups that have books of their own, added up as groups begin and are late.
+    """The bounds of groups with separate corrections, added up as groups begin and outcomes come late.
 
-    `unbounded` counts the groups that have none, because too many of their forecasts were open at once.
+    `unbounded` counts the groups without a bound: too many of their forecasts were open at the same time.
     """
 
     groups: int = 0
@@ -103,10 +103,10 @@ def certify_groups(
 def thawed(
     certificate: Certificate, thaw: Thaw, rounds: int, rules: Sequence[BookCorrection], terms: Terms
 ) -> Certificate:
-    """The certificate with what a thaw may concede; so far, where its budget grows.
+    """The certificate plus what a thaw may concede (if its budget grows, what it may concede so far).
 
-    A share of past profits adds nothing to what may be lost over any stretch of time. Where that is not
-    bounded, nothing is, unless a capital is guarded.
+    A share of past profits adds nothing to what may be lost over any stretch of time. If that has no bound,
+    the certificate has none either, unless a capital is guarded.
     """
     if certificate.bound is None:
         return certificate
@@ -124,9 +124,9 @@ def thawed(
 
 
 def guarded(certificate: Certificate, capital: float, *, growing: bool = False) -> Certificate:
-    """The certificate under a solvency guard, Theorem D; `growing` is one that may be larger later."""
+    """The certificate under a solvency guard, Theorem D; `growing` if its bound may still grow."""
     if (
         not growing and certificate.bound is not None and certificate.bound <= capital * (1.0 + 1e-12)
-    ):  # but for rounding
+    ):  # up to rounding
         return replace(certificate, bound=min(certificate.bound, capital))
     return replace(certificate, bound=capital, theorem="the solvency guard")

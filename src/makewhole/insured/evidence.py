@@ -1,7 +1,7 @@
-"""Evidence against what was published: the money of someone who bets on every forecast, at all times at once.
+"""Evidence against what was published: the money of a bettor who stakes on every forecast.
 
-If the truth always lies within c of μ, given what happened before, her money has no upward drift. So it ever
-reaches 1/p times what she began with, with a chance of at most p (Ville's inequality).
+If the truth always lies within c of μ, given what happened before, her money has no upward drift. So the
+chance that it ever reaches 1/p times what she began with is at most p (Ville's inequality).
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ import numpy as np
 
 from makewhole.arguments import Floats
 
-# What she has: the most that it ever was, and what it is now, by the side that she stakes it on.
+# Her money: the most she ever had, and what she has now on each of the two sides.
 Money = tuple[float, float, float]
 
 # She begins with 1, half of it for each side.
 START: Money = (1.0, 0.5, 0.5)
 
-_SHARE = 0.15  # of her money is staked on each forecast
+_SHARE = 0.15  # the part of her money that she stakes on each forecast
 
-_BLOCK = 1024  # forecasts at once
-ENOUGH = 1e200  # then she stops: nobody needs more evidence, and it would overflow
+_BLOCK = 1024  # forecasts per block
+ENOUGH = 1e200  # then she stops: this is evidence enough, and more would overflow
 
 
 def bet(money: Money, mu: float, c: float, y: float) -> Money:
     """Her money after one more forecast.
 
-    A price below 0 counts as 0, and one above 1 as 1: wider than [0, 1] is no interval. So she loses at most
+    A price below 0 counts as 0, and one above 1 as 1: no interval needs to be wider. So she loses at most
     twice what she stakes, and never owes anything.
 
     Examples
@@ -36,7 +36,7 @@ def bet(money: Money, mu: float, c: float, y: float) -> Money:
     >>> money = START
     >>> for _ in range(30):
     ...     money = bet(money, mu=0.5, c=0.1, y=1)  # it should not happen thirty times in a row
-    >>> round(1 / money[0], 2)  # at most the chance that it ever looks so wrong
+    >>> round(1 / money[0], 2)  # a bound on the chance that it ever looks this wrong
     0.34
     """
     most, rising, falling = money
@@ -54,7 +54,7 @@ def bet(money: Money, mu: float, c: float, y: float) -> Money:
 
 
 def bet_many(money: Money, mus: Sequence[float], cs: Sequence[float], ys: Sequence[float]) -> Money:
-    """Her money after many forecasts, with the same bits as one after the other."""
+    """Her money after many forecasts; results identical to `bet` on one after the other."""
     price = np.clip(np.asarray(cs, np.float64), 0.0, 1.0)
     error = np.asarray(ys, np.float64) - np.asarray(mus, np.float64)
     for start in range(0, len(error), _BLOCK):

@@ -55,8 +55,8 @@ _SETTINGS = ("mode", "max_stake", "c_range", "one_sided", *_LIMITS)
 class InsuredForecaster:
     """A forecaster that takes bets on its own forecasts, and adapts its price so that they balance.
 
-    A forecast is a probability μ and a half-width c. Whoever stakes b on it receives b·(y − μ) − |b|·c when
-    the outcome y is known. The base, a model of yours, says μ̂ and ĉ; the correction says λ; the forecaster
+    A forecast is a probability μ and a half-width c. A customer who stakes b receives b·(y − μ) − |b|·c when
+    the outcome y is known. The base, your model, gives μ̂ and ĉ; the correction gives λ; the forecaster
     publishes μ = μ̂ and c = ĉ + λ, takes stakes, pays them, and teaches the base and the correction what
     happened. Outcomes may come late and in any order: each is credited to the λ that its forecast was made
     with.
@@ -65,16 +65,16 @@ class InsuredForecaster:
 
     - In exact mode c may be negative. Someone who then stakes both b and −b earns 2|b||c| without risk; the
       statement counts such forecasts.
-    - Where c is so wide that nobody stakes, nothing is learned and c stays as it is, unless there is a
+    - If c is so wide that no customer stakes, nothing is learned and c stays as it is, unless there is a
       `thaw`. The statement says so after 100 forecasts without a stake.
     - With `one_sided`, c is 0 and the correction moves μ itself: μ is then the price of a bet that pays 1.
-    - With K classes, exact mode has one c for all of them: a stake is paid less its median over the classes.
-      In sound mode, and one-sided, each class is a binary bet with a correction of its own.
+    - With K classes, exact mode has one c for all of them: a stake is paid minus its median over the classes.
+      In sound mode, and one-sided, each class is a binary bet with its own correction.
 
     A call that raises has changed nothing, with two exceptions. `TeachingError` says that a forecast was
-    settled and only the base failed to learn from it. An interrupt (Ctrl-C) may be raised when the call was
-    just complete; a retry then says that the forecast is closed. One call at a time: a call from a signal
-    handler, a callback or another thread while one is running raises a RuntimeError.
+    settled and only the base failed to learn from it. An interrupt (Ctrl-C) may be raised just after the
+    call was completed; a retry then says that the forecast is closed. One call at a time: a call from a
+    signal handler, a callback or another thread while one is running raises a RuntimeError.
 
     Parameters
     ----------
@@ -83,18 +83,19 @@ class InsuredForecaster:
         None if you give every forecast its probability: `f.forecast(mu=0.3)`.
     correction
         How λ is adapted; a copy is used. By default `Barrier` with a capital and a spread of 0.02, or
-        `StandardRegret(rate=0.1)` without one. The swap corrections answer a single outcome in full: on a
-        book with few stakes, one bet may make c too wide for everybody.
+        `StandardRegret(rate=0.1)` without one. The swap corrections react to a single outcome in full: on
+        a book with few stakes, one bet may make c too wide for everyone.
     mode
-        "exact": c is whatever balances the bets. "sound": c lies in [0, ½] and [μ − c, μ + c] inside [0, 1];
-        with a `Reserve` the total loss is then bounded for ever. By default sound with a capital, else exact.
+        "exact": c is any number that balances the bets. "sound": c lies in [0, ½] and [μ − c, μ + c] inside
+        [0, 1]; with a `Reserve` the total loss is then bounded permanently. By default sound with a capital,
+        otherwise exact.
     max_stake
-        M, the cap on the sum of the sizes of all stakes on one forecast (with classes, on one class; what is
-        the same on all classes does not count in exact mode).
+        M, the cap on the sum of the sizes of all stakes on one forecast (with classes, on one class; in
+        exact mode, the part that is the same on all classes does not count).
     c_range
-        The base's ĉ is kept in this range; where all classes have one c, their largest ĉ counts.
+        The base's ĉ is kept in this range; if all classes have one c, their largest ĉ counts.
     one_sided
-        Take only stakes >= 0, as for an event that nobody wants to happen.
+        Take only stakes >= 0, as for an event that no customer wants to happen.
     max_exposure
         The most that all open bets together may be able to lose. A stake beyond it, or beyond what the
         certificate leaves, is refused.
@@ -103,13 +104,13 @@ class InsuredForecaster:
         refused if its price is no longer enough. For sound mode, or one-sided. By default that of the
         correction, if it was made for one.
     lines
-        `Lines`: what each named customer may take in all. By default 0.4 of the capital, if there is one, at
-        a c of at least 0.02 if the correction has no spread. None: all pay the same.
+        `Lines`: the most each named customer may win in total. By default 0.4 of the capital, if there is
+        one, at a c of at least 0.02 if the correction has no spread. None: all pay the same price.
     thaw
-        `Thaw`: how much may be conceded so that λ comes down while nobody stakes; the certificate is larger
-        by that, unless it is a share of past profits. By default, for the default correction only: half of
-        the capital, which the correction then does not use; without a capital 5·max_stake (of all classes)
-        times the root of the number of forecasts.
+        `Thaw`: how much may be conceded to lower λ while no customer stakes. The certificate grows by this,
+        unless it is a share of past profits. By default, for the default correction only: half of the
+        capital, which the correction then does not use; without a capital, 5·max_stake (of all classes)
+        times the square root of the number of forecasts.
     classes
         None for a binary event, else K. Outcomes are then 0 … K−1, and stakes are arrays of K numbers.
     graded
@@ -130,7 +131,7 @@ class InsuredForecaster:
     >>> f.statement().total_loss
     6.0
 
-    With ids of your own, and names for those who bet:
+    With your own ids, and names for customers:
 
     >>> q = f.forecast(mu=0.2, id="UA-123")
     >>> f.stake("UA-123", 10.0, by="customer-7")
@@ -160,7 +161,7 @@ class InsuredForecaster:
         given |= {"max_exposure": max_exposure, "capital": capital, "classes": classes, "graded": graded}
         given |= {"lines": lines, "thaw": thaw}
         chosen = read_settings(correction, **given)
-        self._given = given | {"correction": copy.deepcopy(correction)}  # for the same with another capital
+        self._given = given | {"correction": copy.deepcopy(correction)}  # to try another capital
         self.max_stake, self.c_range, _, self.one_sided, _ = chosen.terms
         self.mode, self.classes, self.max_exposure = chosen.mode, chosen.classes, chosen.max_exposure
         self.graded, self.lines, self.thaw = chosen.graded, chosen.lines, chosen.thaw
@@ -201,8 +202,8 @@ class InsuredForecaster:
         """Return the lock that every call holds; raise if a call is running.
 
         A call from inside another one (a signal handler, a callback, another thread) raises. An exception
-        that a trace function raises between two instructions can leave the lock closed: if no call is on the
-        stack of a thread, there is a new lock.
+        that a trace function raises between two instructions can leave the lock closed: if no thread has a
+        call on its stack, the lock is replaced.
         """
         if self._lock.locked():
             if _is_running(self):
@@ -241,9 +242,9 @@ class InsuredForecaster:
     ) -> Forecast:
         """Publish a forecast for x, or with `base=None` for a probability `mu` (and ĉ = `c_hat`).
 
-        Where the correction is grouped, `groups` is the name, or are the names, of those it belongs to; with
-        `Balance` it may map names to values, from −1 to 1.
-        `id` is any text or whole number; without one, forecasts are numbered. Raises `ForecastOpen` where a
+        If the correction is grouped, `groups` names the group or groups of the forecast; with `Balance` it
+        may map names to values, from −1 to 1.
+        `id` is any text or whole number; without one, forecasts are numbered. Raises `ForecastOpen` if a
         forecast with that id is open.
         """
         said = ask(self.base, self.classes, self.c_range, x, mu, c_hat)
@@ -257,7 +258,7 @@ class InsuredForecaster:
         said, book = ask(self.base, self.classes, self.c_range, x, mu, c_hat), self.book
         with self._turn(), book.journal:
             legs = book.legs(said, book.read_groups(groups))
-            book.journal.undo()  # the corrections must not notice
+            book.journal.undo()  # a peek must not change the corrections
             return published(legs, None, self.one_sided)
 
     def quote(self, forecast: Forecast | AnyId, *, by: AnyBettor | None = None) -> Forecast:
@@ -271,7 +272,7 @@ class InsuredForecaster:
             return self.book.own_forecast(self.book.find(forecast), read_levels(by))
 
     def account(self, name: AnyId) -> Customer:
-        """Return what a customer, or a group of customers, has taken of its line."""
+        """Return what a customer, or a group of customers, has won, and what is left of the line."""
         if self.book.lines is None:
             raise ValueError("account() needs lines: create the forecaster with capital=... or lines=...")
         with self._turn(), self.book.journal:
@@ -289,7 +290,7 @@ class InsuredForecaster:
 
         `by` names the customer, or the groups she belongs to and herself: her payments are then in
         `settle(...).by`, and with lines she bets at her own price, which `quote` shows. `price` is the most
-        that she would pay, as c (one-sided, as μ): above it `PriceRefused` says what the price is now.
+        that she would pay, as c (one-sided, as μ): above it, `PriceRefused` gives the current price.
         """
         book = self.book
         with self._turn(), book.journal:
@@ -300,7 +301,7 @@ class InsuredForecaster:
     ) -> Payments:
         """Pay every bet on a forecast, and learn; returns what each customer receives, in order of staking.
 
-        The list's `by` has the payments of those who gave a name. With `stake`, one last bet is placed first.
+        The list's `by` has the payments of named customers. With `stake`, one last bet is placed first.
         """
         book = self.book
         with self._turn(), book.journal:
@@ -314,17 +315,17 @@ class InsuredForecaster:
         return closed.payments
 
     def void(self, forecast: Forecast | AnyId) -> None:
-        """Void a forecast: nobody pays, nothing is learned."""
+        """Void a forecast: no money changes hands, and nothing is learned."""
         with self._turn(), self.book.journal:
             self.book.void(self.book.find_to_change(forecast))
 
     def begin_day(self, day: int) -> None:
-        """Say which day it is, by a number that grows: on a new one a thaw may concede `per_day` again."""
+        """Set the day, a number that never falls: on a new day a thaw may concede `per_day` again."""
         with self._turn(), self.book.journal:
             self.book.begin_day(day)
 
     def change_capital(self, capital: float) -> None:
-        """Deposit or withdraw: set another capital, for a forecaster that has one.
+        """Deposit or withdraw: set a new capital, for a forecaster that has one.
 
         Raises `CapitalNeeded`, with the least capital as its `limit`, if losses, open bets or a thaw need
         more. A correction that was made for a capital must be a `Barrier`.
@@ -332,16 +333,16 @@ class InsuredForecaster:
         with self._turn(), self.book.journal:
             self.book.change_capital(capital)
 
-    # --- many at once -------------------------------------------------------------------------------------
+    # --- many in one call ---------------------------------------------------------------------------------
 
     def forecast_many(
         self, xs: Any = None, *, mu: Any = None, c_hat: Any = None, groups: Any = None, ids: Any = None
     ) -> Forecasts:
         """Publish a forecast for every row of `xs`, or with `base=None` for every probability in `mu`.
 
-        `xs` is an array, a frame or a sequence of rows; the base is asked once for all of them where it can
-        be. `groups` and `ids` are one per row. The numbers are those that `forecast` would give row by row
-        (and as exact as what the model says of a batch); if any row does not fit, nothing is published.
+        `xs` is an array, a frame or a sequence of rows; if possible, the base is asked once for all of them.
+        `groups` and `ids` are one per row. The numbers are those that `forecast` would give row by row (as
+        exactly as the model's answers for a batch match); if any row does not fit, nothing is published.
 
         Examples
         --------
@@ -400,7 +401,7 @@ class InsuredForecaster:
             message = f"forecast {entry.id!r} was settled, but the base failed to learn from it: {error!r}"
             raise TeachingError(message, payments) from error
 
-    # --- what it says of itself ---------------------------------------------------------------------------
+    # --- reports ------------------------------------------------------------------------------------------
 
     @property
     def open_forecasts(self) -> list[Forecast]:
@@ -415,12 +416,12 @@ class InsuredForecaster:
             return self.book.memories.as_objects()
 
     def certificate(self, group: Name | None = None) -> Certificate:
-        """Return what can be lost at worst, of everything or by a group."""
+        """Return the most that can be lost, in total or by one group."""
         with self._turn(), self.book.journal:
             return certificate_of(self.book, group)
 
     def statement(self) -> Statement:
-        """Rounds, turnover, losses, open exposure and what can be lost at worst; `groups`: of each group."""
+        """Return rounds, turnover, losses, exposure and the worst case; `groups` has them for each group."""
         book = self.book
         with self._turn(), book.journal:
             groups = GroupStatements(self._state_groups, self._count_changes) if book.grouped else {}
@@ -447,7 +448,7 @@ class InsuredForecaster:
     # --- as plain data ------------------------------------------------------------------------------------
 
     def to_state(self) -> dict[str, Any]:
-        """All of it except the base, as plain data: settings, corrections, and the records of the book."""
+        """Return all except the base as plain data: settings, corrections, and the records of the book."""
         with self._turn(), self.book.journal:
             return plain_forecaster(self)
 
@@ -455,10 +456,10 @@ class InsuredForecaster:
     def from_state(
         cls, state: Mapping[str, Any], base: Any = None, correction: type[Correction] | None = None
     ) -> Self:
-        """Continue where `to_state()` was taken, with the base its owner has kept.
+        """Continue from what `to_state()` returned, with the base that you kept.
 
         `correction` is the class of the correction, if it is your own. Raises a ValueError for a state that
-        no forecaster can have left.
+        no forecaster can have had.
         """
         try:
             return cls._restored(state, base, correction)
@@ -484,9 +485,9 @@ class InsuredForecaster:
         return made
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything but the base to a versioned file of plain data.
+        """Write everything except the base to a versioned file of plain data.
 
-        A crash in the middle leaves the file that was there before. Save the base yourself.
+        After a crash in the middle, the previous file is still there. Save the base yourself.
         """
         saving.write(path, kind=saved.KIND, version=saved.VERSION, content=self.to_state())
 
@@ -494,7 +495,7 @@ class InsuredForecaster:
     def load(
         cls, path: str | os.PathLike[str], base: Any = None, correction: type[Correction] | None = None
     ) -> Self:
-        """Continue from a file that `save` wrote, with the base its owner has kept.
+        """Continue from a file that `save` wrote, with the base that you kept.
 
         `correction` is the class of the correction, if it is your own.
         """
@@ -544,7 +545,7 @@ def _is_running(f: InsuredForecaster) -> bool:
     return False
 
 
-# The code of every method that takes a turn, by which a running call is known on a stack.
+# The code of every method that takes a turn, to recognise a running call on a stack.
 _CALLS = {
     member.__code__
     for name, member in vars(InsuredForecaster).items()

@@ -13,7 +13,7 @@ from makewhole.corrections.names import Name, read_names
 def read_groups(correction: BookCorrection, groups: Any, *, nonnegative: bool) -> tuple[Name, ...]:
     """Return the groups of a forecast; an error if this correction does not take them.
 
-    If `nonnegative`, values below 0 are refused: they would need a bound on what is won as well.
+    If `nonnegative`, values below 0 are refused: they would need a bound on winnings as well.
     """
     if groups is None and not correction.grouped:
         return ()

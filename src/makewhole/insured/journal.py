@@ -75,7 +75,7 @@ class Journal(list[tuple[Any, Any]]):
         self.append((record, record.values()))
 
     def keep_item(self, items: dict[Any, Any], key: Any) -> None:
-        """Keep what a dictionary has under a key, or that it has nothing there."""
+        """Keep the value under a key of a dictionary, or that there is none."""
         self.append((items, (key, items.get(key))))
 
     def keep_length(self, items: list[Any]) -> None:

@@ -58,7 +58,7 @@ class Lines:
     >>> q = f.forecast(mu=0.5)
     >>> round(f.account("clairvoyant").taken) <= 25, round(f.quote(q, by="clairvoyant").c, 2)
     (True, 0.5)
-    >>> round(f.quote(q, by="somebody else").c, 3)
+    >>> round(f.quote(q, by="another customer").c, 3)
     0.02
     """
 
@@ -86,9 +86,9 @@ class Lines:
 
 
 class Customer(NamedTuple):
-    """What a name has `taken` net, and how much more she may (`InsuredForecaster.account`).
+    """What a customer has `taken`, net, and how much more she may take (`InsuredForecaster.account`).
 
-    `at_risk` is the most that her open bets can still take, and `left` what her `line` leaves after that.
+    `at_risk` is the most that her open bets can still take, and `left` what remains of her `line` after that.
     """
 
     taken: float
@@ -97,11 +97,11 @@ class Customer(NamedTuple):
     left: float
 
 
-_NEW = Account()  # of a name that has not staked yet; it must not change
+_NEW = Account()  # the account of a name that has not staked yet; never changed
 
 
 class LineBook:
-    """The lines of a book: the accounts of all names, and what each name is asked.
+    """The lines of a book: the accounts of all names, and the price for each.
 
     `journal` keeps what changes. A name's stakes on one open forecast are a `Holding` of that forecast.
     """
@@ -121,19 +121,19 @@ class LineBook:
         self.accounts: dict[Name, Account] = {}
         # At this price no customer can win. In exact mode μ stays where it is, however near to 0 or 1.
         self.top = 1.0 if terms.one_sided or exact else 0.5
-        # With this much left, a forecast cannot lose more than that at any price.
+        # While this much is left, no forecast can lose more than that, at any price.
         self.room = terms.max_stake * terms.lines
-        self.margin = 1e-12 * self.room  # rounding must not pass a line
+        self.margin = 1e-12 * self.room  # rounding must not exceed a line
         self.least_scale = terms.max_stake
         self.each, self.each_scale = lines.each, self.scale_of(lines.each)
         self.of, self.spread, self.keep_gains = lines.of, lines.spread, lines.keep_gains
 
     def scale_of(self, line: float) -> float:
-        """The scale of the price on a line: with this much more left, it is e times as low."""
+        """The scale of the price on a line: with this much more left, the price is e times lower."""
         return self.lines.scale or max(self.least_scale, line / _PART)
 
     def price(self, levels: tuple[Name, ...]) -> float:
-        """The least c (one-sided: ask) for a customer of these levels: the highest that one of them asks."""
+        """The least c (one-sided: ask) for a customer of these levels: the highest price among them."""
         price = self.spread
         for name in levels:
             account, line, scale = self.accounts.get(name, _NEW), self.each, self.each_scale
@@ -147,7 +147,7 @@ class LineBook:
         return price
 
     def own(self, leg: Any, price: float) -> tuple[float, float]:
-        """μ and c of a leg for a customer who is asked this price."""
+        """μ and c of a leg for a customer with this price."""
         return rules.own_price(leg.mu, leg.c, leg.mu_hat, price, self.one_sided, self.sound)
 
     def surcharges(self, legs: Sequence[Any], amounts: tuple[float, ...], price: float) -> tuple[float, ...]:
@@ -158,7 +158,7 @@ class LineBook:
         return tuple(costs) if any(costs) else ()
 
     def enter(self, entry: Open, stake: Stake, *, checked: bool = True) -> None:
-        """Count a stake in the lines of its levels; StakeRefused if a line does not leave that much.
+        """Count a stake in the lines of its levels; StakeRefused if a line leaves too little.
 
         The stake is in the legs of the forecast already, but not among its stakes. A stake of a saved book,
         which was taken before, is not `checked` again.
@@ -207,7 +207,7 @@ class LineBook:
         return account
 
     def _hold(self, name: Name, stake: Stake, now: float, then: float, new: int, checked: bool) -> None:
-        """Count a position that can take `then` instead of `now`, and is `new` or not.
+        """Count a position that can now take `then` instead of `now`; `new` is 1 for a new position, else 0.
 
         Refuse the stake if her line leaves less.
         """
@@ -240,7 +240,7 @@ class LineBook:
             self._release(self.accounts[name], entry.positions[name].at_risk, *exact_sum(amounts))
 
     def _release(self, account: Account, risk: float, amount: float, rest: float) -> None:
-        """Close a position of a name, which could take `risk` and was paid so much (and the `rest`)."""
+        """Close a position that could take `risk` and was paid `amount` (plus the `rest`)."""
         self.journal.append((account, (account.total, account.low, account.at_risk, account.open)))
         total, low = rules.add_exactly(account.total, account.low, amount)
         if rest:
@@ -252,7 +252,7 @@ class LineBook:
         account.at_risk = rules.released(account.at_risk, risk, account.open)
 
     def customer(self, name: Name) -> Customer:
-        """What a name has taken and how much more it may."""
+        """What a name has taken, and how much more it may take."""
         account, line = self.accounts.get(name, _NEW), self.lines.line_of(name)
         taken, at_risk = account.taken, account.at_risk
         return Customer(taken, at_risk, line, rules.left_of(line, taken, at_risk))
@@ -271,14 +271,14 @@ def check_price(
 
 
 def read_levels(by: Any) -> tuple[Name, ...]:
-    """The names of who bets, the widest level first and herself last, from what the caller gave."""
+    """A customer's names, from what the caller gave: the widest level first, her own name last."""
     if by is None:
         return ()
-    if type(by) is str or (type(by) is int and -(2**63) < by < 2**63):  # in nearly all calls
+    if type(by) is str or (type(by) is int and -(2**63) < by < 2**63):  # the usual case
         return (by,)
     if not isinstance(by, (tuple, list)):
         return (read_name("by", by),)
-    names = tuple(read_name("by", one) for one in by)
+    names = tuple(read_name("by", name) for name in by)
     if not 1 <= len(names) <= MOST_LEVELS or len(set(names)) < len(names):
         raise ValueError(f"by must be a name, or up to {MOST_LEVELS} different names; got {by!r}")
     return names

@@ -24,7 +24,7 @@ from makewhole.insured.refusals import ForecastOpen
 
 @contextlib.contextmanager
 def collector_paused() -> Iterator[None]:
-    """Pause the garbage collector: a batch makes many small objects, which it would walk again and again."""
+    """Pause the garbage collector: a batch makes many small objects, which it would scan repeatedly."""
     running = gc.isenabled()
     try:
         gc.disable()
@@ -63,7 +63,7 @@ class Forecasts(Sequence[Forecast]):
 class Batch:
     """Forecasts that were published together, with the same λ, and that have no stakes yet.
 
-    It stands in the book for each of them; one is made an `Open` when it is needed.
+    It stands in the book for each of them; an `Open` is made when one of them is needed.
     """
 
     places: dict[Id, int]
@@ -79,7 +79,7 @@ class Batch:
     one_sided: bool
 
     def entry(self, id_: Id) -> Open:
-        """One of them."""
+        """One of the forecasts, as an `Open`."""
         k = self.places[id_]
         published = (self.mus[k], self.cs[k], self.origins[k], self.proposal)
         room = 0.0 if self.rooms is None else self.rooms[k]
@@ -107,7 +107,7 @@ def is_plain(book: BetBook) -> bool:
 
 
 def ask_rows(base: BaseForecaster | None, book: BetBook, xs: Any, mu: Any, c_hat: Any) -> tuple[Rows, Any]:
-    """The rows, and what the base says of each: two arrays if the book is plain, else one `Said` each."""
+    """The rows, and what the base says of each: two arrays if the book is plain, else a list of `Said`."""
     classes, c_range = book.classes, book.terms.c_range
     if base is None:
         if mu is None:
@@ -145,7 +145,7 @@ def open_many(
     for k, id_ in enumerate(chosen):
         entries[id_] = book.open(xs[k], said[k], () if groups is None else groups[k], id_)
     made = [entry.forecast for entry in entries.values()]
-    mu, c = np.array([one.mu for one in made]), np.array([one.c for one in made])
+    mu, c = np.array([forecast.mu for forecast in made]), np.array([forecast.c for forecast in made])
     return Forecasts(chosen, mu, c, entries.__getitem__)
 
 
@@ -160,7 +160,7 @@ def _new_ids(book: BetBook, count: int, ids: Sequence[Id] | None) -> list[Id]:
     if ids is None:
         number = book.next_id
         chosen: list[Id] = list(range(number, number + count))
-        while any(map(opens.__contains__, chosen)):  # a caller's own id: go on after the last such
+        while any(map(opens.__contains__, chosen)):  # callers have chosen some: continue after the last
             number += 1 + max(k for k, id_ in enumerate(chosen) if id_ in opens)
             chosen = list(range(number, number + count))
         book.journal.keep(book)

@@ -18,7 +18,7 @@ Key = tuple[int, Any]  # a correction's place, and a part of its memory: None, o
 class Memories(Journaled):
     """The corrections of a book, one per leg, and what each has learned.
 
-    `inner` is the same of the corrections that reserves are over. `cap` is that of what one of them sees.
+    `inner` is the same for the inner corrections of reserves. `cap` is the cap that one correction sees.
     """
 
     changing = ("corrections", "cap")
@@ -41,7 +41,7 @@ class Memories(Journaled):
                     self.inner[k, part] = inner.blank()
 
     def ask(self, k: int, c_hat: float, groups: tuple[Name, ...]) -> tuple[Any, Any, float]:
-        """The proposals of a correction and of the one that it is over, and the ĉ that λ is added to."""
+        """The proposals of a correction and of its inner correction, and the ĉ that λ is added to."""
         correction = self.corrections[k]
         if self.simple:
             memory = self.own[self.keys[k]]
@@ -72,7 +72,7 @@ class Memories(Journaled):
         loss: float,
         rest: float,
     ) -> None:
-        """Let a leg's correction learn; one below it learns from its own target, z − ĉ."""
+        """Let a leg's correction learn; its inner correction learns from its own target, z − ĉ."""
         correction = self.corrections[k]
         if self.simple:
             key, own = self.keys[k], self.own
@@ -90,10 +90,9 @@ class Memories(Journaled):
             self._set(self.inner, keys[0], learned)
 
     def lower(self, groups: tuple[Name, ...], thaw: Thaw, left: float) -> float:
-        """Tell the corrections of a bet that nobody placed, so that λ comes down; returns what that concedes.
+        """Teach the corrections an imaginary bet, which lowers λ; returns what that concedes, at most `left`.
 
-        It is at most `left`. The λ of a correction that a reserve is over comes down for free: the reserve's
-        bound does not depend on it.
+        Lowering the λ of a reserve's inner correction is free: the reserve's bound does not depend on it.
         """
         conceded = 0.0
         for k, correction in enumerate(self.corrections):
@@ -120,7 +119,7 @@ class Memories(Journaled):
         return max(correction.proposed(self.own[key])[0].lam for correction, key in both)
 
     def change_capital(self, more: float, terms: Terms) -> None:
-        """Give the corrections that were made for a capital this much more."""
+        """Raise the capital of the corrections that were made for one by `more`; below 0, lower it."""
         self.journal.keep(self)
         changed = []
         for k, correction in enumerate(self.corrections):
@@ -143,7 +142,7 @@ class Memories(Journaled):
         return made
 
     def _recall(self, k: int, groups: tuple[Name, ...]) -> tuple[Sequence[Key], Any]:
-        """What a correction has learned for a forecast of these groups, and the keys that it is under."""
+        """What a correction has learned for a forecast of these groups, and the keys it is stored under."""
         if not self.grouped:
             key = self.keys[k]
             return (key,), self.own[key]

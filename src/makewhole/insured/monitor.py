@@ -1,4 +1,4 @@
-"""A confidence sequence for the mean loss: it tells losing from bad luck, however often one looks."""
+"""A confidence sequence for the mean loss: it tells losing from bad luck, however often you look."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _K2 = (math.sqrt(_ETA) + 1) / 2
 
 
 class Interval(NamedTuple):
-    """Where the mean loss lies, with the monitor's confidence, now and at all times together."""
+    """Where the mean loss lies, with the monitor's confidence, at all times simultaneously."""
 
     low: float
     high: float
 
 
 def mean_interval(count: int, total: float, variance: float, range_: float, alpha: float) -> Interval:
-    """Where the mean of `count` losses lies that add up to `total` and lie in [−range_, range_].
+    """Return an interval for the mean of `count` losses in [−range_, range_] that add up to `total`.
 
     `variance` is the sum of their squared surprises: a loss's surprise is its distance from the mean of those
-    before it. An ordinary confidence interval holds at one moment that is chosen beforehand; looked at after
+    before it. An ordinary confidence interval holds at one moment, chosen in advance; if you check it after
     every forecast, it will exclude the truth sooner or later. This one covers the mean of the conditional
-    expectations of all losses so far, at every moment at once, with probability 1 − alpha, whatever the
-    dependence between the losses. It is an empirical-Bernstein bound: its width depends on how much the
+    expectations of all losses so far, at all moments simultaneously, with probability 1 − alpha, however
+    the losses depend on each other. It is an empirical-Bernstein bound: its width depends on how much the
     losses vary, not on their range.
 
     Examples
@@ -53,7 +53,7 @@ def mean_interval(count: int, total: float, variance: float, range_: float, alph
 
 
 def boundary(variance: float, scale: float, alpha: float) -> float:
-    """How far a sum may stray from its expectation, at any time, but with probability alpha (one side).
+    """How far a sum may stray from its expectation, at any time, except with probability alpha (one side).
 
     `variance` is Σ(x − prediction)², and no x strays from its prediction by more than `scale`.
     """

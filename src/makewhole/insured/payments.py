@@ -12,9 +12,9 @@ from makewhole.insured.totals import exact_sum
 
 
 class Payments(list[float]):
-    """What each customer receives, in order of staking; `by` has the sum for everyone who gave a name."""
+    """What each customer receives, in order of staking; `by` has the sum for each named customer."""
 
-    by: Mapping[Id, float] = MappingProxyType({})  # replaced if a customer gave a name
+    by: Mapping[Id, float] = MappingProxyType({})  # replaced if a customer is named
 
 
 class Closing(NamedTuple):

@@ -23,7 +23,7 @@ Id = str | int
 
 
 class Stake(NamedTuple):
-    """A bet: one amount per leg, and who placed it, if she gave a name.
+    """A bet: one amount per leg, and the customer's name, if she gave one.
 
     On classes at one price, which are one leg, that amount is a tuple with a number for each class. `levels`
     are the names whose lines the stake counts in. `surcharges` is what it costs in addition to the published
@@ -94,7 +94,7 @@ class Leg(Journaled):
         self.surcharge += surcharge
 
     def gross_stakes(self) -> tuple[float, ...]:
-        """The sums that the cap is on."""
+        """The sums that the cap limits."""
         return (self.gross,)
 
     def pay(self, b: float, y: float) -> float:
@@ -114,9 +114,9 @@ class Leg(Journaled):
 class SharedLeg(Journaled):
     """All classes of a forecast at one price, which are one bet (docs/theory.md, Theorem G).
 
-    The same stake on every class neither wins nor loses, as one class happens and the μ add up to 1. So a
+    The same stake on every class neither wins nor loses: one class happens, and the μ add up to 1. So a
     stake is paid without its median, and costs c times its size, the sum of the distances from the median.
-    To the correction that is one bet with an outcome between −1 and 1. `nets` and `grosses` sum up the
+    The correction sees one bet with an outcome between −1 and 1. `nets` and `grosses` sum up the
     stakes on each class, `median` their medians, `gross` their sizes. The rest is as in `Leg`.
     """
 
@@ -161,7 +161,7 @@ class SharedLeg(Journaled):
         self.gross += size
 
     def gross_stakes(self) -> tuple[float, ...]:
-        """The sums that the cap is on, one for each class."""
+        """The sums that the cap limits, one for each class."""
         return self.grosses
 
     def pay(self, amounts: tuple[float, ...], y: int) -> float:
@@ -207,7 +207,7 @@ class Holding(Journaled):
 class Open(Journaled):
     """A forecast that awaits its outcome.
 
-    `number` says when it was made, as a serial number. `at_risk` is what it can lose as staked, hedges
+    `number` is its serial number. `at_risk` is what it can lose as staked, hedges
     between classes included, and `exposed` what it can lose on each leg by itself; None unless exposure is
     capped.
     `positions` are those of named customers; the only stake on a forecast is the position of all its levels,
@@ -268,14 +268,14 @@ def published(legs: Sequence[Any], id_: Id | None, one_sided: bool) -> Forecast:
     if len(legs) == 1:
         return binary_forecast(first.mu, first.c, id_, one_sided)
     mu, c = np.array([leg.mu for leg in legs]), np.array([leg.c for leg in legs])
-    sums_to_one = abs(float(mu.sum()) - 1.0) <= arguments.SUM_TOLERANCE  # clipped, it need not
+    sums_to_one = abs(float(mu.sum()) - 1.0) <= arguments.SUM_TOLERANCE  # after clipping it may not
     return Forecast(mu, c, id_, len(legs), one_sided, simplex=sums_to_one)
 
 
 class Account(Journaled):
     """What a name has taken, net, on settled forecasts, and what her open bets can take at most.
 
-    `low` is what rounding has cut off from `total`; `open` counts the forecasts with bets of hers.
+    `low` is what rounding has cut off from `total`; `open` counts the forecasts that she has bets on.
     """
 
     __slots__ = ("at_risk", "low", "open", "total")
@@ -307,8 +307,8 @@ class Scope(Journaled):
 
     `at_risk` is what the open forecasts can lose as staked. `potential` is what they could lose if every
     stake there is room for were placed: a stake may come long after its forecast, when the price has moved.
-    `late_potential` and `late_open` are the most of it, and the most forecasts, while several were open: the
-    bounds need no more, because a forecast that is settled before the next one adds nothing. Both potentials
+    `late_potential` and `late_open` are its maximum, and that of `open`, while several were open: the bounds
+    need no more, because a forecast that is settled before the next one adds nothing. Both potentials
     have a number per correction.
     """
 
@@ -337,29 +337,29 @@ class Scope(Journaled):
                     self.late_open = count
 
     def risk(self, journal: Journal, more: float) -> None:
-        """Count that the open forecasts can lose more."""
+        """Raise what the open forecasts can lose by `more`."""
         late = (self.potential, self.late_potential, self.late_open)
         journal.append((self, (self.open, self.at_risk, *late)))
         self.at_risk += more
 
     def leave(self, journal: Journal, legs: Sequence[Any], at_risk: float, counts_room: bool) -> None:
-        """Take a forecast out, which could lose `at_risk`."""
+        """Remove a forecast, which could lose `at_risk`."""
         late = (self.potential, self.late_potential, self.late_open)
         journal.append((self, (self.open, self.at_risk, *late)))
         self.open = count = self.open - 1
         self.at_risk = rules.released(self.at_risk, at_risk, count)
         if counts_room:
-            if not count:  # no rounding may be left over
+            if not count:  # leave no rounding error behind
                 self.potential = (0.0,) * len(legs)
             else:
                 self.potential = subtract(self.potential, [leg.room for leg in legs])
 
 
 def add(one: Sequence[float], other: Sequence[float]) -> tuple[float, ...]:
-    """Number by number."""
+    """Add element by element."""
     return tuple([a + b for a, b in zip(one, other, strict=True)])
 
 
 def subtract(one: Sequence[float], other: Sequence[float]) -> tuple[float, ...]:
-    """Number by number."""
+    """Subtract element by element."""
     return tuple([a - b for a, b in zip(one, other, strict=True)])

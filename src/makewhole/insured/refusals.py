@@ -7,13 +7,13 @@ from typing import Any
 
 
 class Refusal(Exception):  # noqa: N818 - a refusal is expected, not an error
-    """Something that is not done, for a reason the caller may well have expected; nothing has changed."""
+    """The request was refused, for a reason that callers should expect; nothing has changed."""
 
 
 class StakeRefused(Refusal):
-    """A stake over a cap, or of the wrong sign; `limit` is how much of its kind would be taken.
+    """A stake over a cap, or of the wrong sign; `limit` is the size that would be taken.
 
-    With classes it is what that cap leaves. Another cap may leave less: the next refusal says so.
+    With classes, `limit` is what that cap leaves. Another cap may leave less: the next refusal says so.
     """
 
     def __init__(self, message: str, limit: Any) -> None:
@@ -22,11 +22,11 @@ class StakeRefused(Refusal):
 
 
 class PriceRefused(StakeRefused):
-    """The price is above the most that the customer would pay; `limit` is the price now."""
+    """The price is above the most that the customer would pay; `limit` is the current price."""
 
 
 class CapitalNeeded(Refusal):
-    """The capital would be less than what is needed; `limit` is the least."""
+    """The capital would be less than is needed; `limit` is the least."""
 
     def __init__(self, message: str, limit: float) -> None:
         super().__init__(message)
@@ -47,15 +47,15 @@ def find_limit(refused: StakeRefused, place: Callable[[float], Any]) -> None:
     while refused.limit > 0.0 and not isinstance(refused, PriceRefused):
         try:
             place(refused.limit)
-        except StakeRefused as again:
+        except StakeRefused as second:
             step *= 2.0
-            refused.limit = min(again.limit, refused.limit * (1.0 - step))
+            refused.limit = min(second.limit, refused.limit * (1.0 - step))
         else:
             return
 
 
 class ForecastClosed(Refusal):
-    """The forecast has been settled or voided before."""
+    """The forecast has already been settled or voided."""
 
 
 class ForecastOpen(Refusal):

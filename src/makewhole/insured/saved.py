@@ -30,7 +30,7 @@ from makewhole.insured.totals import read_totals
 
 KIND, VERSION = "makewhole.insured", 6
 
-# No c, λ or target is as large, whatever correction has made it.
+# No c, λ or target is this large, regardless of the correction.
 _FAR = 1e12
 
 # What a book as plain data consists of.
@@ -236,7 +236,7 @@ def _read_open(saved: Mapping[str, Any], book: BetBook) -> Open:
 
 
 def _restore_stake(entry: Open, stake: Stake, book: BetBook) -> None:
-    """Put a stake, which was taken before, on a forecast."""
+    """Restore a stake on a forecast."""
     for k, leg in enumerate(entry.legs):
         leg.add(book.journal, stake.amounts[k], stake.surcharges[k] if stake.surcharges else 0.0)
     entry.at_risk = worst_loss(entry.legs)
@@ -336,7 +336,7 @@ def _read_scope(saved: Mapping[str, Any], inside: list[Open], book: BetBook) -> 
     late_open = arguments.whole("late_open", saved["late_open"], least=0, most=2**53)
     scope.late_open = max(scope.late_open, late_open)
     late = _read_sums("late_potential", saved["late_potential"], book)
-    slack = 1e-9 * book.max_stake  # what is open now may be a rounding more than it was
+    slack = 1e-9 * book.max_stake  # what is open now may exceed that by a rounding error
     pairs = zip(late, scope.late_potential, strict=True)
     scope.late_potential = tuple(was if was >= now - slack else now for was, now in pairs)
     legs = scope.legs
@@ -358,7 +358,7 @@ def _read_sums(name: str, saved: Any, book: BetBook, *, negative: bool = False) 
 
 
 def _agreeing(name: str, saved: Any, value: Any, scale: float) -> Any:
-    """What was saved, for the same bits, if it is the value except for rounding."""
+    """The saved number, for identical results, if it equals the value except for rounding."""
     given = arguments.numbers(name, saved).tolist()
     kept = tuple(given) if isinstance(value, tuple) else given
     pairs: Any = zip(kept, value, strict=True) if isinstance(value, tuple) else [(kept, value)]

@@ -1,4 +1,4 @@
-"""The settings of a forecaster, read and completed: what is left out depends on what is given."""
+"""The settings of a forecaster, read and completed: defaults depend on the other arguments."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Mode = Literal["exact", "sound"]
 # Leave the choice to makewhole.
 Default = Literal["default"]
 
-# Every class has a correction of its own.
+# Every class has its own correction.
 _MOST_CLASSES = 100_000
 
-# With a capital and no correction: what is charged at least, and the share of the capital that is kept for a
-# thaw; and, with any correction, the share that a named customer may take.
+# With a capital and no correction: the least price, and the share of the capital that is kept for a thaw;
+# and, with any correction, the share that a named customer may win.
 _SPREAD, _FOR_THAW, _LINE = 0.02, 0.5, 0.4
-# Without either: what the thaw of the default correction may concede, in caps times the root of the rounds.
+# Without either: what the default correction's thaw may concede, in caps times the square root of the rounds.
 _ROOT = 5.0
 
 
 class Settings(NamedTuple):
-    """What `InsuredForecaster` was told, with every default filled in."""
+    """The arguments of `InsuredForecaster`, with every default filled in."""
 
     terms: Terms
     mode: Mode
@@ -56,7 +56,7 @@ def read_settings(
     lines: Any,
     thaw: Any,
 ) -> Settings:
-    """Read the arguments of `InsuredForecaster`; a ValueError or TypeError where they do not fit."""
+    """Read the arguments of `InsuredForecaster`; a ValueError or TypeError if they do not fit."""
     if mode not in (None, "exact", "sound"):
         raise ValueError(f"mode must be 'exact' or 'sound'; got {mode!r}")
     rule = None if correction is None else for_book(copy.deepcopy(correction))
@@ -87,7 +87,7 @@ def read_settings(
 
 
 def new_rules(rule: BookCorrection, terms: Terms, count: int, classes: int | None) -> list[BookCorrection]:
-    """So many copies of a correction, for new books: one per class, or one that all classes share."""
+    """`count` copies of a correction, for new books: one per class, or one that all classes share."""
     own = terms if count == (classes or 1) else shared_terms(terms, classes or 1)
     return [rule.in_mode(own).begun()] * count
 
@@ -156,7 +156,7 @@ def _read_thaw(thaw: Any, capital: float | None, most_staked: float, *, chose: b
 
 
 def _check_share(rule: BookCorrection, terms: Terms, capital: float | None) -> None:
-    """Refuse a thaw from past profits where what it concedes could be lost on top of a certificate."""
+    """Refuse a thaw from past profits if what it concedes could be lost on top of a certificate."""
     if rule.grouped:
         raise ValueError(
             f"share of a thaw must be 0 with {rule!r}: a group could lose what others have won, beyond its "

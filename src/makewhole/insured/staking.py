@@ -1,4 +1,4 @@
-"""Read a stake, hold it to the cap, and say why a capital refuses it."""
+"""Read a stake, check it against the cap, and say why a capital refuses it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class StakeReader:
     def read(self, entry: Open | None, stake: Any) -> tuple[float, ...]:
         """A stake as one number per class, if the cap leaves room for it; None stands for a fresh forecast.
 
-        Close to the cap the stakes are added up without rounding: otherwise any number of stakes would fit
-        that are too small to change the sum.
+        Close to the cap the stakes are added up without rounding: otherwise any number of stakes too small
+        to change the sum would fit.
         """
         bets = 0 if entry is None else len(entry.stakes)
         room = self.max_stake if not bets else self.room_left if bets < _FEW else -1.0
@@ -51,7 +51,7 @@ class StakeReader:
         return amounts
 
     def _amounts(self, stake: Any) -> tuple[float, ...]:
-        """A stake as one number per class; a ValueError if its shape is another.
+        """A stake as one number per class; a ValueError if it has another shape.
 
         At one price the part that is the same on all classes is left out: the cap is on the rest.
         """
@@ -67,7 +67,7 @@ class StakeReader:
     def _is_full(self, entry: Open | None, k: int, b: float) -> bool:
         """Whether the stakes on a class and one more, added up without rounding, are over the cap.
 
-        The cap is passed by less than a few roundings of it: ten stakes of 0.1 fit a cap of 1.
+        A few rounding errors above the cap are allowed: ten stakes of 0.1 fit a cap of 1.
         """
         sizes = []
         for stake in () if entry is None else entry.stakes:
@@ -84,7 +84,7 @@ def beyond_capital(
     amounts: tuple[float, ...],
     whose: str = "",
 ) -> StakeRefused:
-    """The refusal of a stake with which more than a capital could be lost (Theorem D)."""
+    """The refusal of a stake that could make the loss exceed a capital (Theorem D)."""
     then, left = entry.at_risk, rules.left_of(capital, scope.totals.loss, scope.at_risk - before)
     message = f"with this stake the forecast could lose {then:g}; the capital{whose} leaves {left:g}"
     return StakeRefused(message, part_of(amounts, before, then, left))

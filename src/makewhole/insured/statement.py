@@ -1,4 +1,4 @@
-"""What an insured forecaster says of itself."""
+"""The statement of an insured forecaster."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from makewhole import pages
 from makewhole.corrections import Certificate
 from makewhole.insured.monitor import Interval
 
-# The risk that what was published is called refuted though it is right.
+# The risk of calling forecasts refuted that are right.
 _RISK = 0.05
-# So many groups are shown.
+# The most groups shown.
 _MOST = 20
 _GROUP_HEAD = ("group", "settled", "total loss", "at most")
 
 
 class GroupStatements(Mapping[str | int, "Statement"]):
-    """The statements of all groups by name, made when they are first looked at.
+    """The statements of all groups by name, made when they are first read.
 
-    They must be of the same moment as the statement they belong to: once the forecaster has gone on, they
-    can no longer be made, and looking raises a RuntimeError.
+    They describe the same moment as the statement they belong to: once the forecaster has changed, they can
+    no longer be made, and reading them raises a RuntimeError.
     """
 
     def __init__(self, make: Callable[[], dict[str | int, Statement]], revision: Callable[[], int]) -> None:
@@ -52,20 +52,20 @@ class GroupStatements(Mapping[str | int, "Statement"]):
 class Statement:
     """What has happened in a book so far, and what can happen at worst. `print` shows it as a table.
 
-    `total_loss` is what the agents have received on balance, `mean_loss` that per settled forecast, both in
-    the stakes' unit; `turnover` is the gross stake settled; `open_exposure` is the most that all open bets
+    `total_loss` is what customers have received, net, and `mean_loss` that per settled forecast, both in the
+    stakes' unit; `turnover` is the gross stake settled; `open_exposure` is the most that all open bets
     together can still lose. `certificate` is the bound on the total loss, or why there is none.
-    `mean_loss_interval` holds for the mean loss at all times at once, with 95 % confidence.
+    `mean_loss_interval` covers the mean loss at all times simultaneously, with 95 % confidence.
 
     `p_value` tests the intervals [μ − c, μ + c] that were published, by betting against them
     (`makewhole.insured.evidence`). If they were right given what happened before, the chance that outcomes
-    ever speak as strongly against them is at most `p_value`, however often one looks. It assumes that
+    ever speak as strongly against them is at most `p_value`, however often you look. It assumes that
     outcomes awaited at the same time do not depend on each other. It is None with classes, and one-sided.
 
     `negative_c` counts forecasts with c below 0, and `mean_size_of_c` is the mean |c| of those settled: how
     wide the intervals were (None if none is settled). `conceded` is what a thaw has conceded. `groups` has a
-    statement for every group, where the correction is grouped. They are made when first looked at: look
-    before the forecaster goes on.
+    statement for every group, if the correction is grouped. They are made when first read: read them before
+    the forecaster changes.
     """
 
     correction: str
@@ -98,7 +98,7 @@ class Statement:
 
     @property
     def refuted(self) -> bool:
-        """Whether the outcomes refute what was published, with 95 % confidence at all times together."""
+        """Whether the outcomes refute what was published: 95 % confidence, at all times simultaneously."""
         return self.p_value is not None and self.p_value <= _RISK
 
     @property
@@ -108,7 +108,7 @@ class Statement:
         return None if not bound else self.total_loss / bound
 
     def _rows(self) -> list[tuple[str, str]]:
-        """What it says, as pairs (label, value)."""
+        """The contents, as pairs (label, value)."""
         used = "" if self.capital_used is None else f"{max(0.0, self.capital_used):.1%}"
         interval = ""
         if self.mean_loss_interval is not None:
@@ -169,8 +169,8 @@ class Statement:
     def to_html(self, path: str | Path, *, title: str = "statement of an insured forecaster") -> None:
         """Write the statement to an HTML file that needs no other file.
 
-        Raises a ValueError if the path does not end in .html (or .htm) or its folder does not exist. A file
-        that is there already is replaced.
+        Raises a ValueError if the path does not end in .html (or .htm) or its folder does not exist. An
+        existing file is replaced.
         """
         pages.check_path(path)
         pages.write(path, pages.page(title, self._repr_html_()))

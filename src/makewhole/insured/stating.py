@@ -1,4 +1,4 @@
-"""What a book certifies, and its statement."""
+"""The certificate and the statement of a book."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from makewhole.insured.statement import Statement
 
 
 def certificate_of(book: BetBook, group: Name | None = None) -> Certificate:
-    """What can be lost at worst, of everything or by a group."""
+    """The most that can be lost, in total or by one group."""
     first = book.corrections[0]
     if book.apart and group is None:
         made = certify_groups(first, book.terms, book.bounds, len(book.corrections), book.max_exposure)

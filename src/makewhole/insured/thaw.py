@@ -1,4 +1,4 @@
-"""A thaw: c comes down again while nobody stakes, and what that concedes is counted."""
+"""A thaw: lower c while no customer stakes, and count what that concedes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from makewhole import arguments
 from makewhole.insured.journal import Journaled
 from makewhole.rules import thaw_allowed
 
-# Less than this part of the cap is hardly a stake: it would keep a thaw away at no cost.
+# Stakes below this part of the cap do not count: they would prevent a thaw at no cost.
 HARDLY = 0.01
 
 _MOST = 1e100
@@ -16,39 +16,39 @@ _MOST = 1e100
 
 @dataclass(frozen=True)
 class Thaw:
-    """Lower λ when a forecast was settled and hardly anybody had staked on it, within a budget.
+    """Lower λ after a forecast was settled with hardly any stakes, within a budget.
 
-    Where c is too wide for everybody, nothing is learned, and c stays as it is. With a thaw the correction is
-    then told of a bet that nobody placed, and that would have been balanced at λ = 0: λ comes down, as if M·λ
-    had been won. As nothing was won, whoever comes next may win as much more. What is conceded in this way is
-    at most the budget after t settled forecasts, budget + per_forecast·t + root·√t + share·P, where P is the
-    largest profit so far. The certificate is larger by the first three of these. "Hardly" is less than a
-    hundredth of the cap. So somebody who stakes as much on every forecast keeps λ where it is; where c is ½,
-    that costs a clairvoyant nothing.
+    If c is too wide for everyone, nothing is learned, and c stays as it is. With a thaw, the correction then
+    learns from an imaginary bet, which would have been balanced at λ = 0: λ comes down, as if M·λ had been
+    won. As nothing was won, later customers may win that much more. What is conceded in this way is at most
+    the budget after t settled forecasts, budget + per_forecast·t + root·√t + share·P, where P is the largest
+    profit so far. The certificate grows by the first three of these. "Hardly any" is less than a hundredth of
+    the cap. So a customer who stakes a hundredth on every forecast keeps λ where it is; if c is ½, that costs
+    a clairvoyant nothing.
 
     Parameters
     ----------
     budget
-        What may be conceded in all, in the unit of the stakes.
+        What may be conceded in total, in the unit of the stakes.
     per_forecast
-        So much more for every settled forecast. The certificate then grows, and the mean loss need not
+        This much more for every settled forecast. The certificate then grows, and the mean loss need not
         vanish: it may tend to this number.
     root
-        So much more times the root of the number of settled forecasts. There is then no constant
+        This much more times the square root of the number of settled forecasts. There is then no constant
         certificate, but the mean loss still vanishes.
     share
-        Up to this part of the largest profit so far, at most 1: what was won after any settled forecast, on
-        balance since the start. The certificate is then what may be lost over any stretch of time: the same
-        as before with `Barrier(..., keep_gains=False)`, and with a `Reserve` in sound mode if ĉ is 0. With a
-        capital and any other correction it is the capital (docs/theory.md, "A thaw from profits"). Not for
-        groups, nor for a `Reserve` in exact mode or one-sided without a capital.
+        Up to this part, at most 1, of the largest profit so far: the most that was won, net since the start,
+        after any settled forecast. The certificate is then what may be lost over any stretch of time: the
+        same as before with `Barrier(..., keep_gains=False)`, and with a `Reserve` in sound mode if ĉ is 0.
+        With a capital and any other correction it is the capital (docs/theory.md, "A thaw from profits"). Not
+        for groups, nor for a `Reserve` in exact mode or one-sided without a capital.
     above
         Only a λ above this, and above the correction's own spread, is lowered.
     per_day
-        No more than this on one day, of what may be conceded in all: the certificate stays as it is. A
-        forecaster has no clock and must be told the day, `f.begin_day(date.today().toordinal())`: the same
-        day again changes nothing, and a day that it is not told of is part of the one before. A ledger tells
-        it, by UTC. Not for backtests.
+        The most that may be conceded on one day, within the total: the certificate stays as it is. A
+        forecaster has no clock and must be told the day, `f.begin_day(date.today().toordinal())`: repeating a
+        day changes nothing, and a day that it is not told of is part of the one before. A ledger tells it,
+        by UTC. Not for backtests.
 
     Examples
     --------
@@ -56,10 +56,10 @@ class Thaw:
     >>> f = mw.InsuredForecaster(None, mw.Reserve(0.01), mode="sound", max_stake=1, thaw=mw.Thaw(budget=10))
     >>> f.statement().certificate.bound
     60.0
-    >>> for _ in range(1000):  # somebody who knows every outcome
+    >>> for _ in range(1000):  # a customer who knows every outcome
     ...     payments = f.settle(f.forecast(mu=0.5), 1, stake=1.0)
     >>> wide = f.forecast(mu=0.5).c
-    >>> for _ in range(1000):  # nobody stakes
+    >>> for _ in range(1000):  # no stakes
     ...     payments = f.settle(f.forecast(mu=0.5), 1)
     >>> round(wide, 2), round(f.forecast(mu=0.5).c, 2)
     (0.5, 0.4)
@@ -85,7 +85,7 @@ class Thaw:
             )
 
     def allowed(self, rounds: int, profit: float = 0.0) -> float:
-        """What may have been conceded after so many settled forecasts, with such a largest profit."""
+        """What may have been conceded after `rounds` settled forecasts; `profit` is the largest so far."""
         return thaw_allowed(self.budget, self.per_forecast, self.root, self.share, rounds, profit)
 
     @property
@@ -97,7 +97,7 @@ class Thaw:
 class ThawState(Journaled):
     """What a thaw has conceded so far, and the largest profit, if it may concede a share of that.
 
-    `day` is the number of the current day, if it was told, and `before` what was conceded before that day.
+    `day` is the number of the current day, if it is known, and `before` what was conceded before that day.
     """
 
     __slots__ = changing = ("conceded", "profit", "day", "before")

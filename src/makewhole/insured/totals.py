@@ -92,7 +92,7 @@ class Totals(Journaled):
         self.money = money
 
     def settle_unstaked(self, cs: Sequence[float], money: Money | None) -> None:
-        """Add settled forecasts without stakes, with the same bits as one by one."""
+        """Add settled forecasts without stakes; results identical to adding them one by one."""
         rounds, count = self.rounds, len(cs)
         for c in cs:  # not `sum`, which rounds differently
             self.width += abs(c)
@@ -110,7 +110,7 @@ class Totals(Journaled):
 
     @property
     def p_value(self) -> float | None:
-        """The chance, at most, of outcomes that ever speak as strongly against what was published."""
+        """A bound on the chance that outcomes ever speak this strongly against what was published."""
         return None if self.money is None else min(1.0, 1.0 / self.money[0])
 
     @property
@@ -119,7 +119,7 @@ class Totals(Journaled):
         return self.total + self.low
 
     def mean_loss_interval(self, loss_range: float) -> Interval | None:
-        """Where the mean loss lies, at all times at once."""
+        """Where the mean loss lies, at all times simultaneously."""
         if self.surprises is None:
             return None
         return mean_interval(self.rounds, self.loss, self.surprises, loss_range, _ALPHA)
@@ -138,7 +138,7 @@ class Totals(Journaled):
 
 
 _COUNTS = ("rounds", "voided", "bets", "negative", "idle")
-# Above this a float cannot count; no book settles as many forecasts.
+# Above this a float cannot count; no book settles this many forecasts.
 _MOST = 2**53
 _WIDEST = 1e12  # no |c| is larger
 

@@ -1,4 +1,4 @@
-"""A durable ledger: books of promises that survive everything, with a receipt for each."""
+"""A durable ledger: books of promises that survive crashes, with a receipt for each promise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A book of the ledger: the forecaster's verbs, each stored before it is answered."""
+"""A book of the ledger: the forecaster's verbs, each stored before it returns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from makewhole.ledger.writing import Request, Waiting, Writer
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# What a request may say, by its verb; the first is the kind of event that it becomes.
+# For each verb, the kind of event that its request becomes, and the arguments it may have.
 VERBS: dict[str, tuple[str, tuple[str, ...]]] = {
     "forecast": ("forecast", ("id", "mu", "c_hat", "closes", "groups")),
     "stake": ("staked", ("id", "by", "stake", "price")),
@@ -48,9 +48,9 @@ _new = tuple.__new__
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """What a bet costs somebody now, in whole units: `price` now, for `payout` later if y = `pays_on`.
+    """The price of a bet for one customer, in whole units: `price` now, for `payout` later if y = `pays_on`.
 
-    With a table of losses, `action` is the best one and `loss` what she loses in all, whatever happens.
+    With a table of losses, `action` is the best one and `loss` her total loss, whatever happens.
     """
 
     id: str
@@ -65,7 +65,7 @@ class Quote:
 
 
 class Payment(NamedTuple):
-    """What is due to somebody for a stake, whose event is `seq`: the payout, or after a void the price."""
+    """The amount due to a customer for the stake of event `seq`: the payout, or after a void the price."""
 
     by: str | list[str]
     amount: int
@@ -106,13 +106,13 @@ class OpenForecast:
 class Book:
     """A book: forecasts, stakes, outcomes and payments, in whole units of money, in an append-only log.
 
-    Every verb returns when it is stored, with a `Receipt`. Each takes a `key`: the same request with the same
-    key is done once, however often it is asked, and answered in the same way. What is refused raises, and has
-    changed nothing. Any number of threads, processes and hosts may use one book at the same time.
+    Every verb returns when it is stored, with a `Receipt`. Each takes a `key`: retry with the same key, and
+    the request is done once and gets the same answer. A refused request raises, and changes nothing. Any
+    number of threads, processes and hosts may use one book at the same time.
 
-    A stake b says what is paid: b if it happens, or with b < 0 |b| if it does not. The price is due at once,
-    rounded up to a whole unit; the payout when the outcome is final. The ledger moves no money: it says what
-    is due to whom.
+    A stake b sets the payout: b if it happens, or with b < 0 |b| if it does not. The price is due
+    immediately, rounded up to a whole unit; the payout when the outcome is final. The ledger moves no money:
+    it says how much is due to whom.
 
     Examples
     --------
@@ -152,8 +152,8 @@ class Book:
     ) -> Receipt:
         """Publish a probability for an id; if it has one, this is a new version.
 
-        With a model (`ledger.book(name, base=model)`) give `x` in place of `mu`; with the same key, after the
-        model has changed its mind, that is another request. Nobody can stake from `closes` on: a datetime
+        With a model (`ledger.book(name, base=model)`) give `x` instead of `mu`. If the model's answer for `x`
+        has changed, a retry with the same key is a different request. Staking ends at `closes`: a datetime
         with a time zone, its ISO text, or microseconds since 1970. The receipt's `["published"]` is μ and c.
         """
         if self._base is not None or x is not None:
@@ -171,7 +171,7 @@ class Book:
         price: int | None = None,
         key: str | None = None,
     ) -> Receipt:
-        """Take a stake on the latest forecast for an id; `price` is the most that she would pay."""
+        """Take a stake on the latest forecast for an id; `price` is the most that the customer would pay."""
         return self._one("stake", {"id": id, "by": by, "stake": stake, "price": price}, key)
 
     def report(
@@ -193,15 +193,15 @@ class Book:
         by: str | None = None,
         key: str | None = None,
     ) -> list[Receipt]:
-        """Settle an id, or everything whose outcome is final; `payments` says what is due to whom.
+        """Settle an id, or everything whose outcome is final; `payments` lists the amounts due.
 
-        In a book without a hold, `outcome` (and who reports it, `by`) may be given at once.
+        In a book without a hold, `outcome` (and its reporter, `by`) may be given here.
         """
         asked = {"do": "settle", "id": id, "outcome": outcome, "by": by, "key": key}
         return self.do_many([asked])[0].answer()
 
     def void(self, id: str, reason: str, *, key: str | None = None) -> Receipt:  # noqa: A002 - what callers call it
-        """Call an id off: every price is due back."""
+        """Void an id: every price is due back."""
         return self._one("void", {"id": id, "reason": reason}, key)
 
     def deposit(self, amount: int, *, key: str | None = None) -> Receipt:
@@ -209,7 +209,7 @@ class Book:
         return self._one("deposit", {"amount": amount}, key)
 
     def withdraw(self, amount: int, *, key: str | None = None) -> Receipt:
-        """Take out of the capital what the certificate leaves."""
+        """Withdraw part of the capital, at most what the certificate leaves."""
         return self._one("withdraw", {"amount": amount}, key)
 
     def compensate(
@@ -221,14 +221,14 @@ class Book:
         reason: str,
         key: str | None = None,
     ) -> Receipt:
-        """Make good a mistake that was found when all was final: outside the certificate, and shown."""
+        """Compensate for a mistake found after the id was final: outside the certificate, and shown."""
         return self._one("compensate", {"id": id, "by": by, "amount": amount, "reason": reason}, key)
 
     def do_many(self, requests: Sequence[Mapping[str, Any]]) -> list[Waiting]:
-        """Do many things in this order and store them together, which is much faster.
+        """Do many requests in this order and store them together, which is much faster.
 
-        A request is the arguments of a verb as a dictionary, with the verb under "do". Each is answered by
-        itself: `answer()` returns its receipts or raises its refusal.
+        A request is the arguments of a verb as a dictionary, with the verb under "do". Each has its own
+        answer: `answer()` returns its receipts or raises its refusal.
         """
         asked = []
         for request in requests:
@@ -240,7 +240,7 @@ class Book:
         return asked
 
     def ask(self, asked: Sequence[Waiting]) -> None:
-        """Do requests that were read before (`do_many`); each has its answer afterwards."""
+        """Do requests that were already read (`do_many`); each has its answer afterwards."""
         self._writer.ask(asked)
 
     def _one(self, verb: str, asked: dict[str, Any], key: str | None) -> Receipt:
@@ -258,10 +258,10 @@ class Book:
         payout: int | None = None,
         losses: Mapping[str, tuple[int, int]] | None = None,
     ) -> Quote:
-        """What a bet on an id costs somebody now; say `stake`, `payout` (if it happens) or `losses`.
+        """Return the price of a bet for a customer; give `stake`, `payout` (if it happens) or `losses`.
 
-        `losses` is a table {action: (loss if y = 0, loss if y = 1)} in whole units. The action is
-        chosen whose loss, made certain by a bet, is least; `stake` is 0 where that needs no bet.
+        `losses` is a table {action: (loss if y = 0, loss if y = 1)} in whole units. The action is chosen
+        whose loss, made certain by a bet, is smallest; `stake` is 0 if that needs no bet.
         """
         if sum(given is not None for given in (stake, payout, losses)) != 1:
             raise TypeError("give one of stake, payout and losses")
@@ -280,20 +280,20 @@ class Book:
             if one_sided and b < 0:
                 raise StakeRefused(f"stakes must not be negative in a one-sided book; got {b}", 0.0)
             return _quoted(id, mu, c, b, turnover)
-        found = []
+        quotes = []
         for action, (if_0, if_1) in losses.items():
             low, high = read_signed("losses", if_0), read_signed("losses", if_1)
             b = high - low
             if abs(b) <= left and not (one_sided and b < 0):
                 made = _quoted(id, mu, c, b, turnover)
-                found.append(replace(made, action=action, loss=made.price + (low if b >= 0 else high)))
-        if not found:
+                quotes.append(replace(made, action=action, loss=made.price + (low if b >= 0 else high)))
+        if not quotes:
             only = ", above 0 only: the book is one-sided" if one_sided else ""
             raise StakeRefused(f"no action can be insured: id={id!r} leaves stakes of {left}{only}", left)
-        return min(found, key=lambda made: made.loss or 0)
+        return min(quotes, key=lambda quote: quote.loss or 0)
 
     def payments(self, id: str) -> list[Payment]:  # noqa: A002 - what callers call it
-        """What is due to whom for an id that was settled or voided, in order of staking."""
+        """The amounts due to customers for an id that was settled or voided, in order of staking."""
         with self._writer.lock:
             events = self._writer.about(read_text("id", id))
         last = next((e for e in reversed(events) if e.kind in ENDS), None)
@@ -312,19 +312,19 @@ class Book:
         return due
 
     def positions(self, by: str, limit: int = 100) -> list[Position]:
-        """The latest stakes of somebody, the latest first, and what came of each."""
+        """A customer's latest stakes, newest first, and the result of each."""
         with self._writer.lock:
             stakes = self._writer.staked_by(read_text("by", by), limit)
             ends = {id_: self._writer.end_of(id_) for id_ in {str(event.about) for event in stakes}}
-        found = []
+        positions = []
         for event in stakes:
             body, end = event.data(), ends[str(event.about)]
             stake, price = body["stake"], body["price"]
             kind, outcome = (None, None) if end is None else (end.kind, end.data().get("outcome"))
             paid = 0 if end is None else due_for(stake, price, outcome)
             known = (stake, price, body["mu"], body["c"], kind, outcome, paid)
-            found.append(Position(str(event.about), event.seq, event.at, *known))
-        return found
+            positions.append(Position(str(event.about), event.seq, event.at, *known))
+        return positions
 
     def open_forecasts(self) -> list[OpenForecast]:
         """The ids that are not final, oldest first, each with its latest forecast."""
@@ -344,17 +344,17 @@ class Book:
         return None
 
     def about(self, id: str) -> list[Event]:  # noqa: A002 - what callers call it
-        """The events about an id, the oldest first."""
+        """The events about an id, oldest first."""
         with self._writer.lock:
             return self._writer.about(read_text("id", id))
 
     def public_keys(self) -> list[str]:
-        """The keys that sign receipts, the oldest first: whoever has a receipt can compare."""
+        """The keys that sign receipts, oldest first, to compare with those in receipts."""
         with self._writer.lock:
             return list(self._writer.state().keys)
 
     def inner_statement(self) -> Statement:
-        """The statement of the forecaster inside, whose loss is not rounded."""
+        """The statement of the underlying forecaster, whose loss is not rounded."""
         with self._writer.lock:
             told: Statement = self._writer.state().f.statement()
             return told
@@ -382,7 +382,7 @@ class Book:
             return state.due(self._writer.now(state))
 
     def account(self, name: str) -> Any:
-        """What a customer has taken of her line (`InsuredForecaster.account`)."""
+        """What a customer has won, and what is left of her line (`InsuredForecaster.account`)."""
         with self._writer.lock:
             return self._writer.state().f.account(name)
 
@@ -392,7 +392,7 @@ class Book:
             return state_book(self._writer.state())
 
     def events(self, since: int = 0, limit: int | None = None) -> Iterator[Event]:
-        """The events after a number, the oldest first; with `limit` at most so many."""
+        """The events after number `since`, oldest first, at most `limit` of them."""
         return self._writer.events(since, limit)
 
     def _find(self, state: State, id_: str) -> Subject:
@@ -416,7 +416,7 @@ def _quoted(id_: str, mu: float, c: float, stake: int, turnover: int) -> Quote:
 
 def read_request(given: Mapping[str, Any]) -> Request:
     """A request from plain data; an error that names what is wrong."""
-    if type(given) is not dict and not isinstance(given, Mapping):  # the first alone takes far less time
+    if type(given) is not dict and not isinstance(given, Mapping):  # the first check alone is much faster
         raise TypeError(f"a request must be a dictionary; got {given!r}")
     verb = given.get("do")
     if not isinstance(verb, str) or verb not in VERBS:
@@ -426,7 +426,7 @@ def read_request(given: Mapping[str, Any]) -> Request:
     for name, value in given.items():
         if name in known:
             if value is not None:
-                # NumPy's numbers as Python's: then -5 is below 0, and the same number is the same request.
+                # NumPy's numbers become Python's: -5 is then below 0, and equal numbers make equal requests.
                 asked[name] = value.item() if _is_number(value) else value
         elif name not in ("do", "key"):
             unknown = sorted(map(str, given.keys() - {"do", "key", *names}))
@@ -443,7 +443,7 @@ def _is_number(value: Any) -> bool:
 
 
 def read_time(name: str, value: Any) -> int:
-    """A time as microseconds since 1970, from those, a datetime with a time zone, or its ISO text."""
+    """A time as microseconds since 1970, from such a number, a datetime with a time zone, or its ISO text."""
     if isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value <= LATEST:
             raise ValueError(f"{name} must be microseconds since 1970, from 0 to {LATEST:,}")

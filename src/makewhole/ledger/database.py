@@ -1,6 +1,6 @@
 """The tables of a ledger and the statements on them, which are the same in SQLite and PostgreSQL.
 
-A writer takes the book first, then reads on, decides, inserts events and then keys, and commits. The primary
+A writer locks the book, catches up, decides, inserts events and then keys, and commits. The primary
 key (book, seq) is the last line of defence: two events can never have the same place.
 """
 
@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from makewhole.ledger.events import Event
 from makewhole.ledger.refusals import LogDamaged
 
-# "mwhl": how SQLite knows our files from others, and the lock under which PostgreSQL's tables are made.
+# "mwhl": marks our SQLite files, and is the lock under which PostgreSQL's tables are made.
 APPLICATION = 0x6D77686C
 
-# The steps from one version of the tables to the next, forward only: version n has had the first n.
+# The steps from one version of the tables to the next, forward only: version n has had the first n steps.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         """CREATE TABLE events (
@@ -46,7 +46,7 @@ _PAGE = 5_000
 
 
 class Key(NamedTuple):
-    """A request that was done before: its digest, and the first and last event that came of it."""
+    """A request that was done before: its digest, and the first and last of its events."""
 
     key: str
     digest: bytes
@@ -57,13 +57,13 @@ class Key(NamedTuple):
 class Store:
     """What SQLite and PostgreSQL have in common; it belongs to one thread at a time (`lock`)."""
 
-    _BY_ID = _BY_NAME = ""  # say which index to use, where a database would choose another
+    _BY_ID = _BY_NAME = ""  # names the index to use, if a database would choose another
     _AMONG = "= ANY(?)"  # one of a list of texts
-    _BY = "(body::json->>'by')"  # who has placed a stake
+    _BY = "(body::json->>'by')"  # the customer of a stake
 
     @staticmethod
     def _list(texts: Iterable[str]) -> Any:
-        """A list of texts as the database takes it."""
+        """A list of texts, in the form that the database accepts."""
         return list(texts)
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Store:
         raise NotImplementedError
 
     def writing(self, book: str) -> contextlib.AbstractContextManager[None]:
-        """Take a book: nobody else can write to it before this is over; then all is stored, or nothing."""
+        """Lock a book: no other writer can change it until the end; then all is stored, or nothing."""
         raise NotImplementedError
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
@@ -84,7 +84,7 @@ class Store:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         raise NotImplementedError
 
     # --- the log ------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ class Store:
             found.append(rows[0][0])
 
     def mentioned(self) -> list[str]:
-        """The names of all books that any row has, also if the beginning of one is missing."""
+        """The names of all books in any row, even if a book's first event is missing."""
         tables = " UNION ".join(f"SELECT book FROM {table}" for table in ("events", "keys", "snapshots"))  # noqa: S608 - our own names
         names = [name for (name,) in self._rows(tables)]
         odd = [name for name in names if not isinstance(name, str)]
@@ -119,7 +119,7 @@ class Store:
             yield from page
 
     def pages(self, book: str, after: int = 0) -> Iterator[list[Event]]:
-        """The same, some thousand at a time."""
+        """The same, a few thousand at a time."""
         sql = f"SELECT {_EVENT} FROM events WHERE book = ? AND seq > ? ORDER BY seq LIMIT {_PAGE}"  # noqa: S608 - our own names
         while True:
             with self.lock:
@@ -135,24 +135,24 @@ class Store:
         return [Event._make(row) for row in self._rows(sql, (book, first, last))]
 
     def public_keys(self, book: str) -> list[str]:
-        """The keys that sign a book's receipts, the oldest first, as its log names them."""
+        """The keys that sign a book's receipts, oldest first, as its log names them."""
         sql = "SELECT body FROM events WHERE book = ? AND kind IN ('created', 'rekeyed') ORDER BY seq"
         return [str(json.loads(body)["key"]) for (body,) in self._rows(sql, (book,))]
 
     def about(self, book: str, id_: str) -> list[Event]:
-        """The events about an id, the oldest first."""
+        """The events about an id, oldest first."""
         sql = f"SELECT {_EVENT} FROM events {self._BY_ID} WHERE book = ? AND about = ? ORDER BY seq"  # noqa: S608 - our own names
         return [Event._make(row) for row in self._rows(sql, (book, id_))]
 
     def staked_by(self, book: str, name: str, limit: int) -> list[Event]:
-        """The latest stakes of somebody, the latest first."""
+        """A customer's latest stakes, newest first."""
         sql = f"""SELECT {_EVENT} FROM events {self._BY_NAME}
                   WHERE book = ? AND kind = 'staked' AND {self._BY} = ?
                   ORDER BY seq DESC LIMIT ?"""  # noqa: S608 - our own names
         return [Event._make(row) for row in self._rows(sql, (book, name, limit))]
 
     def end(self, book: str, id_: str) -> Event | None:
-        """The event with which an id has ended; None if it has not."""
+        """The event that ended an id; None if it has not ended."""
         sql = f"""SELECT {_EVENT} FROM events {self._BY_ID} WHERE book = ? AND about = ?
                   AND kind IN ('settled', 'voided') LIMIT 1"""  # noqa: S608 - our own names
         rows = self._rows(sql, (book, id_))
@@ -165,13 +165,13 @@ class Store:
         return dict(self._rows(sql, (book, self._list(ids), until))) if ids else {}
 
     def keys_among(self, book: str, keys: Iterable[str]) -> dict[str, Key]:
-        """What was done under these keys; those that were not used are left out."""
+        """The requests done under these keys; unused keys are left out."""
         sql = f"SELECT key, digest, first, seq FROM keys WHERE book = ? AND key {self._AMONG}"  # noqa: S608 - our own names
         found = self._rows(sql, (book, self._list(keys))) if keys else []
         return {row[0]: Key._make(row) for row in found}
 
     def key_beyond(self, book: str, seq: int) -> Key | None:
-        """A key that names events which cannot be, in a log that ends with `seq`; None if there is none."""
+        """A key that names events which a log that ends with `seq` cannot have; None if there is none."""
         sql = """SELECT key, digest, first, seq FROM keys
                  WHERE book = ? AND (first < 1 OR first > seq + 1 OR seq > ?) ORDER BY seq LIMIT 1"""
         rows = self._rows(sql, (book, seq))
@@ -190,15 +190,15 @@ class Store:
             self._write(_INSERT_KEY, [(book, *key) for book, key in keys])
 
     def accesses(self) -> list[tuple[Any, ...]]:
-        """Who may do what: (id, role, name, digest, made, revoked)."""
+        """The access rows: (id, role, name, digest, made, revoked)."""
         return self._rows("SELECT id, role, name, digest, made, revoked FROM access ORDER BY made, id")
 
     def add_access(self, row: tuple[Any, ...]) -> None:
-        """Let somebody in, inside `writing`."""
+        """Add an access row, inside `writing`."""
         self._write("INSERT INTO access (id, role, name, digest, made) VALUES (?, ?, ?, ?, ?)", [row])
 
     def revoke_access(self, id_: str, at: int) -> None:
-        """Let somebody in no more, inside `writing`."""
+        """Revoke an access, inside `writing`."""
         self._write("UPDATE access SET revoked = ? WHERE id = ? AND revoked IS NULL", [(at, id_)])
 
     def keep_snapshot(self, book: str, seq: int, body: str) -> None:

@@ -11,7 +11,7 @@ ORIGIN = bytes(32)
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's."""
+    """Return NumPy's numbers as Python's."""
     if hasattr(value, "item"):
         return value.item()
     raise TypeError(f"this is not plain data: {value!r}")
@@ -31,7 +31,7 @@ class Event(NamedTuple):
     """One line of a book's log.
 
     `seq` counts from 1; `at` is in microseconds since 1970 (UTC) and never falls; `kind` says what happened,
-    `about` to which id; `body` is JSON text, and `hash` covers all of it and the hash before.
+    `about` to which id; `body` is JSON text, and `hash` covers all of this and the previous hash.
     """
 
     book: str
@@ -55,6 +55,6 @@ def plain_text(data: Any) -> str:
 
 def chained(previous: bytes, book: str, seq: int, at: int, kind: str, about: str | None, body: str) -> bytes:
     """Return the hash of an event that follows one with the hash `previous`."""
-    # The lengths keep apart what would otherwise read the same; the body comes last and needs none.
+    # The lengths distinguish texts that would otherwise run together; the body comes last and needs none.
     of = "-" if about is None else f"{len(about)} {about}"
     return _sha256(previous + f"{seq} {at} {kind} {len(book)} {book} {of} {body}".encode()).digest()

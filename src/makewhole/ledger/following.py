@@ -1,4 +1,4 @@
-"""Follow a log: recovery, reading on and verifying are the same loop over the same requests."""
+"""Follow a log: recovering, catching up and verifying are the same loop over the same requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from makewhole.ledger.refusals import LogDamaged, NotALedger
 from makewhole.ledger.requests import ENDS, KINDS, Body, State
 
 _read = json.JSONDecoder().raw_decode
-# What a request raises if an event cannot have happened.
+# The errors of a request whose event cannot have happened.
 _CANNOT_BE = (
     Refusal,
     ConservationError,
@@ -25,7 +25,7 @@ _CANNOT_BE = (
 
 
 def replay(state: State, store: Store) -> Iterator[Event]:
-    """Take a state through all that was written since; yields each event when the state has it.
+    """Bring a state up to date with the log; yields each event once the state includes it.
 
     Raises LogDamaged at the first event that does not follow from those before it.
     """
@@ -33,7 +33,7 @@ def replay(state: State, store: Store) -> Iterator[Event]:
         ids = {event.about for event in page if event.about is not None}
         ended = store.ends_among(state.name, ids, state.seq)
         bodies, damage = _read_page(state, page)
-        for event, body in zip(page, bodies, strict=False):  # there are fewer bodies if there is damage
+        for event, body in zip(page, bodies, strict=False):  # damage leaves fewer bodies
             _follow(state, event, body, ended)
             yield event
         if damage is not None:
@@ -41,9 +41,9 @@ def replay(state: State, store: Store) -> Iterator[Event]:
 
 
 def _read_page(state: State, page: list[Event]) -> tuple[list[Body], LogDamaged | None]:
-    """The bodies of events up to the first that is out of its place, changed or not JSON, and what that is.
+    """The bodies of events up to the first that is out of place, changed or not JSON, and what is wrong.
 
-    All of a page is read before any of it is followed: two short loops run faster than a long one.
+    A whole page is read before any of it is followed: two short loops run faster than a long one.
     """
     bodies: list[Body] = []
     hash_ = state.hash
@@ -69,7 +69,7 @@ def _impossible(event: Event, error: Exception) -> LogDamaged:
 
 
 def _follow(state: State, event: Event, given: Body, ended: dict[str, str]) -> None:
-    """Take a state, and how ids have ended, one event further; LogDamaged if it does not follow."""
+    """Advance a state, and how ids have ended, by one event; LogDamaged if the event does not follow."""
     book, seq, at, kind, about, text, found = event
     try:
         again = KINDS[kind](state, seq, at, given, ended.get)
@@ -103,7 +103,7 @@ def recover(store: Store, book: str) -> State:
 
 
 def read_on(state: State, store: Store) -> State:
-    """Follow what was written since."""
+    """Catch up with the log."""
     for _ in replay(state, store):
         pass
     return state

@@ -74,12 +74,12 @@ class Ledger:
         where
             The file or the address.
         key
-            The file of the key that signs receipts. By default the ledger's name with ".key" after it, beside
-            the ledger's file; for PostgreSQL it must be given before anything is written.
+            The file of the key that signs receipts. By default it is next to the ledger's file, with the same
+            name plus ".key"; for PostgreSQL it must be given before anything is written.
         clock
             Gives microseconds since 1970; the ledger's time never runs backwards.
         wait
-            For how many seconds to wait while somebody else writes.
+            How many seconds to wait while another process writes.
         """
         store = open_store(where, wait=wait)
         if key is None and isinstance(store, SqliteStore):
@@ -87,7 +87,7 @@ class Ledger:
         return cls(store, key, clock)
 
     def close(self) -> None:
-        """Let go of the file or the database."""
+        """Close the file or the database."""
         with self.store.lock:
             self.store.close()
 
@@ -123,9 +123,9 @@ class Ledger:
         unit
             What the whole units are, such as "cent".
         hold
-            For how long an outcome can be replaced before it is final; in seconds, or a timedelta.
+            How long an outcome can be replaced before it is final; in seconds, or a timedelta.
         base
-            A model that says μ for features, in place of `mu`; the ledger does not teach it.
+            A model that gives μ for features, instead of `mu`; the ledger does not teach it.
         settings
             `correction`, `one_sided`, `max_exposure`, `c_range`, `lines` and `thaw` of `InsuredForecaster`.
         """
@@ -154,7 +154,7 @@ class Ledger:
         return self.book(name, base=base)
 
     def book(self, name: str, *, base: Any = None) -> Book:
-        """A book that was created before; with a model of yours as `base`, forecasts may be made for an x."""
+        """A book that was created before; with your model as `base`, forecasts may be made for an x."""
         name = read_text("name", name)
         writer = self._writer(name)
         with self.store.lock:
@@ -180,7 +180,7 @@ class Ledger:
     # --- keys ---------------------------------------------------------------------------------------------
 
     def _own_key(self) -> Signer:
-        """The key in the file; a new one where there is no file."""
+        """The key in the file; a new one if there is no file."""
         if self._key is None:
             raise ValueError(_WHICH_KEY)
         signer = Signer.at(self._key)
@@ -188,7 +188,7 @@ class Ledger:
         return signer
 
     def _signer(self, public: str) -> Signer:
-        """The private part of a key: in the file, or in that of a new key that is not yet in its place."""
+        """The private part of a key: from the file, or from that of a new key not yet moved to its place."""
         if public in self._signers:
             return self._signers[public]
         if self._key is None:
@@ -204,7 +204,7 @@ class Ledger:
         return self._signers[public]
 
     def rekey(self) -> str:
-        """Sign with a new key from here on, which every book notes; returns its public part."""
+        """Sign with a new key from now on, and note it in every book; returns its public part."""
         if self._key is None:
             raise ValueError(_WHICH_KEY)
         following = Path(f"{self._key}.new")

@@ -1,4 +1,4 @@
-"""Money in whole units: a price is rounded up, exactly, so that rounding never costs the forecaster."""
+"""Money in whole units: prices are rounded up, exactly, so that rounding never costs the forecaster money."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from makewhole import arguments
 MOST_UNITS = 2**50
 
 
-# Floats are not quite what they say: 0.2 + 0.02 is more than 0.22. A price is rounded up after this part of
-# the payout is taken off, so that it is 2,200 of 10,000 and not 2,201; in all that is at most half a unit.
+# Floats are inexact: 0.2 + 0.02 is more than 0.22. This part of the payout is subtracted before a price is
+# rounded up, so that it is 2,200 of 10,000 and not 2,201; in total that is at most half a unit.
 _NOISE = 50
 _LENIENT_UP_TO = 2 ** (_NOISE - 1)
 
 
 def whole_price(stake: int, mu: float, c: float, turnover: int = 0) -> int:
-    """What a bet costs now, if it pays |stake| later: on 1 for a stake above 0, on 0 for one below.
+    """The price of a bet that pays |stake| later: if y = 1 for a stake above 0, if y = 0 for one below.
 
-    It is |b|·(μ + c), or |b|·(1 − μ + c) for b < 0, rounded up to a whole unit, without rounding before that.
+    It is |b|·(μ + c), or |b|·(1 − μ + c) for b < 0, computed exactly and then rounded up to a whole unit.
     A fraction of a unit is not counted if it is below |b|/2⁵⁰, unless the sum of all payouts so far, the
     `turnover`, is beyond 2⁴⁹: so all prices together are less than half a unit below the exact ones.
 
@@ -40,14 +40,14 @@ def whole_price(stake: int, mu: float, c: float, turnover: int = 0) -> int:
 
 
 def due_for(stake: int, price: int, outcome: int | None) -> int:
-    """What is due for a stake in the end: its payout if it wins, or after a void (no outcome) its price."""
+    """The amount finally due for a stake: its payout if it wins, or after a void (no outcome) its price."""
     if outcome is None:
         return price
     return abs(stake) if (stake > 0) == bool(outcome) else 0
 
 
 def read_units(name: str, value: Any, *, least: int = 0) -> int:
-    """Return an amount of money, a whole number of units; a ValueError that says so for others."""
+    """Return an amount of money, a whole number of units; otherwise a ValueError."""
     if type(value) is float and value.is_integer():
         value = int(value)
     if isinstance(value, float):
@@ -56,7 +56,7 @@ def read_units(name: str, value: Any, *, least: int = 0) -> int:
 
 
 def read_signed(name: str, value: Any) -> int:
-    """Return an amount of either sign, a whole number of units; a ValueError that says so for others."""
+    """Return an amount of either sign, a whole number of units; otherwise a ValueError."""
     signed = isinstance(value, (int, float)) and not isinstance(value, bool)  # abs(True) would pass for 1
     size = read_units(name, abs(value) if signed else value)
     return size if value > 0 else -size

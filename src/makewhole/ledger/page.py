@@ -1,4 +1,4 @@
-"""The statement of a book as one page of HTML that needs nothing else."""
+"""The statement of a book as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from makewhole.ledger.events import Event
 from makewhole.ledger.statement import BookStatement
 from makewhole.ledger.tables import settlements_table
 
-# The last second that a datetime knows, in microseconds since 1970; a forecast may close later.
+# The last second that a datetime can hold, in microseconds since 1970; a forecast may close later.
 _LAST = 253_402_300_799_000_000
 
 
@@ -63,7 +63,7 @@ def statement_page(statement: BookStatement, events: Sequence[Event] = ()) -> st
 
 
 def shown_time(at: float) -> str:
-    """A time in microseconds since 1970 for a reader."""
+    """A time in microseconds since 1970, as text for a reader."""
     if at > _LAST:
         return "after the year 9999"
     return f"{datetime.fromtimestamp(at / 1_000_000, UTC):%Y-%m-%d %H:%M:%S} UTC"

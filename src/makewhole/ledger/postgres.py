@@ -12,11 +12,11 @@ from makewhole.ledger.refusals import LedgerUnavailable, NotALedger
 
 
 class PostgresStore(Store):
-    """A database. An advisory lock takes one book: different books are written at the same time."""
+    """A database. An advisory lock covers one book: different books can be written at the same time."""
 
-    # The last two are what PostgreSQL begins with, but its owner may have chosen others. With another
-    # isolation whoever has waited for a book sees it as it was before; without the last, what was answered
-    # can be lost.
+    # The last two are PostgreSQL's defaults, but its owner may have changed them. With another isolation, a
+    # writer that has waited for a book sees its old state; without the last, a write that was confirmed can
+    # be lost.
     _SETTINGS = """SET lock_timeout = '{wait}ms'; SET idle_in_transaction_session_timeout = '60s';
         SET default_transaction_isolation = 'read committed';
         SELECT set_config('synchronous_commit', 'on', false)
@@ -82,7 +82,7 @@ class PostgresStore(Store):
 
     @contextlib.contextmanager
     def writing(self, book: str) -> Iterator[None]:
-        """Take a book."""
+        """Lock a book."""
         with self._unavailable():
             connection = self._connected()
             with connection.transaction():
@@ -91,7 +91,7 @@ class PostgresStore(Store):
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """See one state of the database; inside `writing`, that of the writer."""
+        """See one state of the database throughout; inside `writing`, that of the writer."""
         with self._unavailable():
             connection = self._connected()
             if connection.info.transaction_status != self._psycopg.pq.TransactionStatus.IDLE:

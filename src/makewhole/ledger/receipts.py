@@ -1,12 +1,11 @@
-"""Receipts: an event of the log, signed, in the hands of whom it concerns.
+"""Receipts: a signed event of the log, in the hands of the person it concerns.
 
-A chain of hashes alone proves nothing against its owner, who can compute a new one. A receipt can: the log
-must have the event that it names, with its hash, and the head that it names, too.
+A chain of hashes alone proves nothing against its owner, who can compute a new one. A receipt does: the log
+must have both the event and the head that it names, with their hashes.
 
-A signature takes as long as a whole stake, so those that are stored together are signed together: the hashes
-of their events are leaves of a tree of hashes (Merkle), whose top is signed. A receipt has the hashes beside
-its own on the way to the top, which say nothing about the other events: each leaf has a salt that nobody else
-is told.
+A signature takes as long as a whole stake, so events that are stored together are signed together: their
+hashes are leaves of a tree of hashes (Merkle), whose top is signed. A receipt has the hashes beside its own
+on the way to the top, which say nothing about the other events: only an event's own receipt has its salt.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from makewhole.extras import need
 from makewhole.ledger.events import ORIGIN, Event, chained
 
 _ALGORITHM = "cryptography.hazmat.primitives.asymmetric.ed25519"
-# So many are signed together. With more, the first to be looked at waits longer for little: 64 hashes take
-# about as long as the signature.
+# The most that are signed together. More would save little, and delay the first receipt that is read: 64
+# hashes take about as long as the signature.
 _SHEET = 32
 _SALT = 16
 
@@ -42,17 +41,17 @@ class Signer:
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> Signer:
-        """The key in a file; a new one where there is no file."""
+        """The key in a file; a new one if there is no file."""
         try:
             return cls.of(path)
         except FileNotFoundError:
-            with contextlib.suppress(FileExistsError):  # another was quicker
+            with contextlib.suppress(FileExistsError):  # another process was faster
                 return cls.new(path)
             return cls.of(path)
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> Signer:
-        """The key in a file; a ValueError if it is none, or if others can read it."""
+        """The key in a file; a ValueError if the file has none, or if others can read it."""
         ed25519 = need(_ALGORITHM, "ledger")
         with Path(path).open(encoding="ascii", errors="replace") as file:
             if os.name == "posix" and os.fstat(file.fileno()).st_mode & 0o077:
@@ -75,7 +74,7 @@ class Signer:
                 file.write(private.private_bytes_raw().hex() + "\n")
                 file.flush()
                 os.fsync(descriptor)
-            os.link(draft, path)  # whole or not at all, and never over another
+            os.link(draft, path)  # all or nothing, and never overwrites a file
             _sync_folder(draft.parent)  # a book that names the key must not outlive it
         finally:
             draft.unlink()
@@ -87,12 +86,12 @@ class Signer:
         return signature.hex()
 
     def salt(self, hash_: bytes) -> bytes:
-        """The salt for an event: always the same one, which nobody can guess who does not have the key."""
+        """The salt for an event: always the same one, which cannot be guessed without the key."""
         return blake2b(hash_, digest_size=_SALT, key=self._salts).digest()
 
 
 class Proof(NamedTuple):
-    """That a key has signed for an event: `salt` and `beside` lead from its hash to what was signed."""
+    """Proof that a key has signed an event: `salt` and `beside` lead from its hash to what was signed."""
 
     key: str
     signature: str
@@ -101,7 +100,7 @@ class Proof(NamedTuple):
 
 
 class Sheet:
-    """Events of a book whose receipts are signed together, when the first of them is looked at."""
+    """Events of a book whose receipts are signed together, when the first of them is read."""
 
     __slots__ = ("_book", "_hashes", "_head", "_levels", "_salts", "_signature", "_signer")
 
@@ -124,14 +123,14 @@ class Sheet:
         return Proof(self._signer.public, self._signature, salt, tuple(beside))
 
     def _sign(self) -> None:
-        # Two threads that do this at once come to the same; the signature, set last, says that all is there.
+        # Two threads that do this together get the same result; the signature is set last: then all is there.
         self._salts = list(map(self._signer.salt, self._hashes))
         self._levels = _levels(list(map(_leaf, self._salts, self._hashes)))
         self._signature = self._signer.sign(_message(self._book, self._head, self._levels[-1][0]))
 
 
 def _levels(leaves: list[bytes]) -> list[list[bytes]]:
-    """The levels of a tree: two neighbours are joined; one that has none goes up as it is."""
+    """The levels of a tree: two neighbours are joined; one without a neighbour moves up unchanged."""
     levels = [leaves]
     while len(leaves) > 1:
         joined = [_joined(*leaves[k : k + 2]) for k in range(0, len(leaves) - 1, 2)]
@@ -140,13 +139,13 @@ def _levels(leaves: list[bytes]) -> list[list[bytes]]:
     return levels
 
 
-# What is hashed begins differently in a leaf and above: neither can be taken for the other.
+# Leaves and inner nodes are hashed with different first bytes: neither can be mistaken for the other.
 def _leaf(salt: bytes, hash_: bytes) -> bytes:
     return sha256(b"\0" + salt + hash_).digest()
 
 
 def _joined(one: bytes, other: bytes) -> bytes:
-    # In order of size: so a receipt need not say on which side each of its hashes stands.
+    # In sorted order, so that a receipt need not say on which side each of its hashes is.
     return sha256(b"\1" + one + other if one < other else b"\1" + other + one).digest()
 
 
@@ -156,7 +155,7 @@ def _message(book: str, head: tuple[int, bytes], top: bytes) -> bytes:
 
 
 def sign_together(receipts: Sequence[Receipt], head: tuple[int, bytes], signer: Signer) -> None:
-    """Sign receipts for events of one book, whose log ends with `head`; so many on a sheet."""
+    """Sign receipts for events of one book, whose log ends with `head`, sheet by sheet."""
     for start in range(0, len(receipts), _SHEET):
         part = receipts[start : start + _SHEET]
         sheet = Sheet(signer, part[0].event[0], head, [receipt.event[6] for receipt in part])
@@ -165,14 +164,14 @@ def sign_together(receipts: Sequence[Receipt], head: tuple[int, bytes], signer: 
 
 
 def _is(value: Any, kind: type) -> Any:
-    """A value of just this type: "3" would be hashed like 3, but no event has it."""
+    """Return a value of exactly this type: "3" would be hashed like 3, but no event has it."""
     if type(value) is not kind:
         raise TypeError(f"{value!r} is not {kind.__name__}")
     return value
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the names in a folder last; Windows does so by itself, and has no way to ask."""
+    """Make the names in a folder durable; Windows does so by itself, and has no call for it."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -185,15 +184,15 @@ def _sync_folder(folder: Path) -> None:
 class Receipt:
     """An event of the log with the hash before it, and the head of the chain when it was stored; signed.
 
-    `to_json` is what to hand out, and `from_json` reads it again. `check` says whether it is consistent in
-    itself; whether the log still has it is what `Ledger.verify(receipts=...)` finds.
+    `to_json` is what to hand out, and `from_json` reads it again. `check` tests whether it is consistent in
+    itself; `Ledger.verify(receipts=...)` tests whether the log still has it.
     """
 
     event: Event
     previous: bytes
     head: tuple[int, bytes] = (0, ORIGIN)
     sheet: Sheet | None = None
-    known: Proof | None = None  # of one that was read
+    known: Proof | None = None  # of a receipt read from JSON
 
     @property
     def seq(self) -> int:
@@ -202,7 +201,7 @@ class Receipt:
 
     @property
     def body(self) -> dict[str, Any]:
-        """What the event says: of a stake, its price, and the forecast that it was placed on."""
+        """The body of the event: for a stake, its price, and the forecast that it was placed on."""
         return self.event.data()
 
     def __getitem__(self, name: str) -> Any:
@@ -215,7 +214,7 @@ class Receipt:
 
     @cached_property
     def proof(self) -> Proof:
-        """The signature, and what leads to it; it is made when it is first asked for."""
+        """The signature, and the path to it; made when it is first needed."""
         if self.sheet is not None:
             return self.sheet.proof(self.event.hash)
         if self.known is None:
@@ -228,7 +227,7 @@ class Receipt:
         return self.proof[:2]
 
     def check(self) -> None:
-        """Raise a ValueError unless the hash and the signature fit."""
+        """Raise a ValueError unless the hash and the signature match."""
         exceptions = need("cryptography.exceptions", "ledger")
         ed25519 = need(_ALGORITHM, "ledger")
         book, seq, at, kind, about, body, found = self.event

@@ -1,4 +1,4 @@
-"""What a ledger refuses, each for a reason that a caller can act on; nothing has changed then."""
+"""The refusals of a ledger, each for a reason that a caller can act on; nothing has changed then."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ class UnknownSubject(Refusal):
 
 
 class SubjectOpen(Refusal):
-    """Outcomes and stakes are still awaited for this id, so that it cannot be done yet."""
+    """The id still awaits its outcome or stakes, so the request cannot be done yet."""
 
 
 class StakingClosed(Refusal):
-    """Nobody can stake on this id any more: the time has come, or an outcome was reported."""
+    """Staking on this id is closed: its time is over, or an outcome was reported."""
 
 
 class SubjectFinal(Refusal):
-    """The id was settled or voided, and that is final: a later mistake is made good with `compensate`."""
+    """The id was settled or voided, and that is final: use `compensate` for mistakes found later."""
 
 
 class ReportsDisagree(Refusal):
-    """Somebody else has reported another outcome; she may replace it herself, or the id may be voided."""
+    """Another reporter gave a different outcome; that reporter can replace it, or you can void the id."""
 
 
 class KeyConflict(Refusal):
-    """The key was used before, with another request."""
+    """The key was used before, for a different request."""
 
 
 class CapitalRefused(Refusal):
-    """More than the certificate leaves was to be withdrawn; `limit` is what it leaves."""
+    """The withdrawal is more than the certificate leaves; `limit` is what it leaves."""
 
     def __init__(self, message: str, limit: int) -> None:
         super().__init__(message)
@@ -48,18 +48,18 @@ class UnknownBook(Refusal):
 
 
 class NotALedger(Refusal):
-    """The file or database is none of ours, or of a later version than this one."""
+    """The file or database is not a ledger, or belongs to a later version than this one."""
 
 
 class LedgerUnavailable(Refusal):
     """The database cannot be written or read now: it is locked, full, read-only, or does not answer.
 
-    If it was a write, it may have been stored: ask again with the same `key`, and it is done once.
+    A write may have been stored: retry with the same `key`, and it is done once.
     """
 
 
 class LogDamaged(RuntimeError):  # noqa: N818 - what is wrong, in a word
-    """The log does not follow from the rules, or from itself; `seq` is the first event that does not."""
+    """The log breaks the rules, or contradicts itself; `seq` is the first event that does."""
 
     def __init__(self, message: str, seq: int, found: Any = None) -> None:
         super().__init__(message)

@@ -1,8 +1,8 @@
 """The requests of a book: one function for every kind of event, from the state before to the state after.
 
-The same functions decide a request, recover a book after a crash, and verify a log. Each takes what was asked
-for, refuses it or changes the state, and returns the body of the event: what was asked, and what came of it.
-When a log is read again, the body must come out as it was written. All records change in place, and the
+The same functions decide a request, recover a book after a crash, and verify a log. Each takes the request,
+refuses it or changes the state, and returns the body of the event: the request and its result. When a log is
+read again, the body must come out as it was written. All records change in place, and the
 journal of the state keeps the old values: a request that raises is undone by the caller.
 """
 
@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import numpy as np
 
 from makewhole import arguments
 from makewhole.forecasters import ask
@@ -42,13 +44,13 @@ LATEST = 2**62  # a time beyond is a mistake, and no database keeps it
 _DAY = 24 * 60 * 60 * 1_000_000  # microseconds
 
 Body = dict[str, Any]
-# Says of an id that is not open how it ended: "settled", "voided", or None if it was never forecast.
+# Tells how an id that is not open ended: "settled", "voided", or None if it was never forecast.
 Finished = Callable[[str], str | None]
 
 
 @dataclass
 class Subject(Journaled):
-    """What a promise is about, such as a flight: its forecasts, the sums of its stakes, and its outcome.
+    """The subject of a promise, such as a flight: its forecasts, the sums of its stakes, and its outcome.
 
     `first` is the event of its first forecast, and `reported` that of the outcome. `versions` are the events
     of the forecasts that have stakes, and of the latest. `if_1` and `if_0` are what is to be paid after each
@@ -108,17 +110,17 @@ class Money(Journaled):
 
     @property
     def lost(self) -> int:
-        """What was lost on everything that is settled; below 0 if it was won."""
+        """The loss on everything that is settled; below 0 for a profit."""
         return self.payouts - self.earned
 
     @property
     def cash(self) -> int:
-        """What should be there now: the capital and the premiums, minus what was paid."""
+        """The cash that should be there now: the capital and the premiums, minus what was paid."""
         return self.capital + self.premiums - self.payouts - self.refunds
 
 
 class State(Journaled):
-    """All that a log says of a book, up to the event `seq`."""
+    """The state of a book, up to the event `seq` of its log."""
 
     __slots__ = (
         "at",
@@ -215,10 +217,10 @@ class State(Journaled):
 
 
 def read_text(name: str, given: Any) -> str:
-    """Return a text that every database keeps as it is; an error for others."""
+    """Return a text that every database stores unchanged; an error for others."""
     if not isinstance(given, str):
         raise TypeError(f"{name} must be text; got {given!r}")
-    # An Enum that is text prints itself in another way than it is stored.
+    # An Enum that is text is printed differently than it is stored.
     value = given if type(given) is str else str.__str__(given)
     if not 0 < len(value) <= _LONGEST:
         raise ValueError(f"{name} must have 1 to {_LONGEST} characters; got {len(value)}")
@@ -230,7 +232,7 @@ def read_text(name: str, given: Any) -> str:
 
 
 def read_by(value: Any) -> str | list[str]:
-    """Return who bets: a name, or the levels that she belongs to and herself."""
+    """Return the customer: a name, or the levels that she belongs to and her own name."""
     if value is None:
         raise TypeError("by must name the customer to pay, such as by='ann'; got None")
     if isinstance(value, (list, tuple)):
@@ -261,7 +263,7 @@ def absent(id_: str, finished: Finished) -> Exception:
 
 
 def check_open(id_: str, subject: Subject, at: int) -> None:
-    """Refuse an id on which nobody can stake any more."""
+    """Refuse an id on which staking is closed."""
     if subject.outcome is not None:
         raise StakingClosed(f"an outcome was reported for id={id_!r}: nobody can stake on it any more")
     if subject.closes is not None and at >= subject.closes:
@@ -314,7 +316,7 @@ def forecast(state: State, seq: int, at: int, given: Body, finished: Finished) -
     said = ask(None, None, state.f.c_range, None, mu, c_hat)
     (leg,) = book.open(None, said, book.read_groups(groups), seq).legs
     journal.keep(subject)
-    if subject.versions and not subject.staked_on:  # nobody can stake on it any more
+    if subject.versions and not subject.staked_on:  # it can no longer get one
         book.void(book.find(subject.versions[-1]))
         subject.versions = subject.versions[:-1]
     subject.versions = (*subject.versions, seq)
@@ -433,7 +435,8 @@ def settled(state: State, seq: int, at: int, given: Body, finished: Finished) ->
     if subject.outcome is None:
         raise SubjectOpen(f"no outcome was reported for id={id_!r}")
     if at < subject.due:
-        raise SubjectOpen(f"the outcome of id={id_!r} is held until {subject.due}; it is {at}")
+        until = np.datetime64(subject.due // 1_000_000, "s")  # of any year, unlike a datetime
+        raise SubjectOpen(f"id={id_!r} cannot be settled yet: its outcome can be replaced until {until}Z")
     book, money = state.book, state.money
     if book.thaw is not None and book.thaw.per_day is not None:
         book.begin_day(at // _DAY)
@@ -459,14 +462,14 @@ def settled(state: State, seq: int, at: int, given: Body, finished: Finished) ->
 
 
 def _end(state: State, id_: str) -> None:
-    """Take an id out of those that are not final."""
+    """Remove an id from those that are not final."""
     for subjects in (state.subjects, state.reported):
         state.journal.keep_item(subjects, id_)
         subjects.pop(id_, None)
 
 
 def voided(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
-    """Call an id off: every premium is returned, and nothing is learned. A final outcome cannot be voided."""
+    """Void an id: every premium is returned, and nothing is learned. A final outcome cannot be voided."""
     id_, subject = _subject(state, given, finished)
     if subject.outcome is not None and at >= subject.due:
         raise SubjectFinal(f"{subject.outcome} was reported for id={id_!r}, and its hold is over: settle()")
@@ -488,7 +491,7 @@ def deposited(state: State, seq: int, at: int, given: Body, finished: Finished) 
 
 
 def withdrawn(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
-    """Take out of the capital what neither losses nor open bets need."""
+    """Withdraw capital that neither losses nor open bets need."""
     amount = read_units("amount", given.get("amount"), least=1)
     try:
         body = _change_capital(state, -amount)
@@ -508,7 +511,7 @@ def _change_capital(state: State, more: int) -> Body:
 
 
 def compensated(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
-    """Compensate for a mistake that was found too late: outside the certificate, and shown."""
+    """Compensate for a mistake found too late: outside the certificate, and shown."""
     amount = read_units("amount", given.get("amount"), least=1)
     by, reason = read_text("by", given.get("by")), read_text("reason", given.get("reason"))
     id_ = read_text("id", given.get("id"))
@@ -522,7 +525,7 @@ def compensated(state: State, seq: int, at: int, given: Body, finished: Finished
 
 
 def rekeyed(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
-    """Sign receipts with another key from here on; `key` is its public part."""
+    """Sign receipts with a new key from now on; `key` is its public part."""
     key = read_text("key", given.get("key"))
     state.journal.keep(state)
     state.keys = (*state.keys, key)

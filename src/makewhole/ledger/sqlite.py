@@ -15,12 +15,12 @@ from makewhole.ledger.refusals import LedgerUnavailable, NotALedger
 
 
 class SqliteStore(Store):
-    """A file. `BEGIN IMMEDIATE` takes the whole file: one writer at a time, however many books."""
+    """A file. `BEGIN IMMEDIATE` locks the whole file: one writer at a time, however many books there are."""
 
     _BY_ID, _BY_NAME = (
         "INDEXED BY events_about",
         "INDEXED BY events_by",
-    )  # it would walk along the primary key
+    )  # otherwise SQLite would walk the primary key
     _AMONG = "IN (SELECT value FROM json_each(?))"
     _BY = "json_extract(body, '$.by')"
 
@@ -40,7 +40,7 @@ class SqliteStore(Store):
             with self._unavailable():
                 self._prepare()
         except BaseException:
-            with contextlib.suppress(apsw.Error):  # on a disk that fails, closing fails, too
+            with contextlib.suppress(apsw.Error):  # on a failing disk, closing also fails
                 self._connection.close(force=True)
             raise
 
@@ -69,7 +69,7 @@ class SqliteStore(Store):
             return
         run("PRAGMA journal_mode = WAL")
         run("BEGIN IMMEDIATE")
-        (version,) = run("PRAGMA user_version").fetchone()  # somebody else may have been quicker
+        (version,) = run("PRAGMA user_version").fetchone()  # another process may have been faster
         for step in MIGRATIONS[version:]:
             for sql in step:
                 run(sql.format(bytes="BLOB", rowid=" WITHOUT ROWID", by=self._BY))
@@ -105,11 +105,11 @@ class SqliteStore(Store):
                 raise
 
     def writing(self, book: str) -> contextlib.AbstractContextManager[None]:
-        """Take the file."""
+        """Lock the file."""
         return self._transaction("BEGIN IMMEDIATE")
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
-        """See one state of the file; inside `writing`, that of the writer."""
+        """See one state of the file throughout; inside `writing`, that of the writer."""
         if not self._connection.get_autocommit():
             return contextlib.nullcontext()
         return self._transaction("BEGIN")
@@ -117,8 +117,8 @@ class SqliteStore(Store):
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy everything to a new file, while others read and write; any thread may call this.
 
-        It has a connection of its own, which sees one state of the file throughout: without that, SQLite
-        begins again after every write of others.
+        It has a separate connection, which sees one state of the file throughout: otherwise SQLite would
+        start over after every write by others.
         """
         target = Path(path)
         if target.exists():
@@ -127,7 +127,7 @@ class SqliteStore(Store):
             copy, source = self._apsw.Connection(str(path)), self._apsw.Connection(str(self.path))
             try:
                 source.execute("BEGIN")
-                source.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # from here on
+                source.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # the state to copy
                 with copy.backup("main", source, "main") as backup:
                     while not backup.done:
                         backup.step(1_000)

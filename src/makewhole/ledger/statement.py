@@ -12,10 +12,10 @@ from makewhole.ledger.requests import State
 class BookStatement:
     """The sums of a book in whole units, what it can lose at worst, and the head of its chain.
 
-    `lost` is what was lost on everything settled (below 0: won), at most the `capital`. `at_risk` is the most
-    that open bets can still lose, and `left` is the rest of the capital, with what was won. `stakes` are
+    `lost` is the loss on everything settled (below 0: a profit), at most the `capital`. `at_risk` is the most
+    that open bets can still lose, and `left` the rest of the capital, including profits. `stakes` are
     those that are settled, and `key` is the public key that signs receipts.
-    `cash` is what should be there: capital and premiums, less what was due. Compensations are outside it.
+    `cash` is what should be there: capital and premiums, minus what was due. Compensations are outside it.
     """
 
     book: str
@@ -37,7 +37,7 @@ class BookStatement:
     stakes: int
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return it as plain data."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ class BookStatement:
 
 
 def state_book(state: State) -> BookStatement:
-    """The statement of a book as it stands."""
+    """The current statement of a book."""
     money, told = state.money, state.f.statement()
     lost_and_at_risk = state.book.committed
     return BookStatement(

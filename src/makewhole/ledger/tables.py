@@ -15,7 +15,7 @@ from makewhole.ledger.requests import ENDS, read_text
 
 
 def events_table(events: Iterable[Event]) -> dict[str, list[Any]]:
-    """One row for every event, as it stands in the log."""
+    """One row for every event, as it is in the log."""
     columns: dict[str, list[Any]] = {name: [] for name in ("seq", "at", "kind", "id", "body", "hash")}
     for event in events:
         row = (event.seq, event.at, event.kind, event.about, event.body, event.hash.hex())
@@ -72,9 +72,9 @@ TABLES: dict[str, Callable[[Iterable[Event]], dict[str, list[Any]]]] = {
 
 
 def requests_of(columns: Mapping[str, Sequence[Any]], prefix: str) -> Iterator[dict[str, Any]]:
-    """The requests that a log of bets stands for, in its order.
+    """The requests that reproduce a log of bets, in its order.
 
-    `columns` are mu, outcome and stake, and if there are any id and by. A row is a stake on a forecast; rows
+    `columns` are mu, outcome and stake, and optionally id and by. A row is a stake on a forecast; rows
     with the same id are about the same thing, which is settled after the last of them.
     """
     count = len(columns["mu"])
@@ -114,8 +114,8 @@ def import_log(
 ) -> tuple[int, int]:
     """Play a log into a book; returns how many stakes were placed, and how many were refused.
 
-    Every request has a key that begins with the prefix: an import that was cut short goes on where it was.
-    All rows are read before the first is stored: where one is wrong, nothing has changed.
+    Every request has a key that begins with the prefix: an interrupted import continues where it stopped.
+    All rows are read before the first is stored: if one is wrong, nothing has changed.
     """
     if book.hold:
         raise ValueError("a log can be played into a book without a hold only: its outcomes would be held")
@@ -127,7 +127,7 @@ def import_log(
     def flush() -> None:
         nonlocal placed, refused
         for request, answer in zip(waiting, book.do_many(waiting), strict=True):
-            # A stake that was refused when the log was imported before is now on an id that is final.
+            # A stake that an earlier import of this log refused is now on an id that is final.
             if request["do"] == "stake" and isinstance(answer.error, (StakeRefused, SubjectFinal)):
                 refused += 1
                 continue

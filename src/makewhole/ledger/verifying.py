@@ -13,7 +13,7 @@ from makewhole.ledger.requests import State
 
 
 class Verified(NamedTuple):
-    """What was verified: so many events of these books; `heads` are their last events and hashes."""
+    """The number of events verified in these books; `heads` are their last events and hashes."""
 
     events: int
     receipts: int
@@ -69,11 +69,11 @@ def verify_book(store: Store, book: str, receipts: Sequence[Receipt]) -> State:
 
 
 def _check_keys(store: Store, book: str, receipts: Sequence[Receipt]) -> None:
-    """Raise for a receipt that none of the book's keys has signed: anybody can sign with a key of his own."""
+    """Raise for a receipt that none of the book's keys has signed: anyone can sign with another key."""
     try:
         public = set(store.public_keys(book)) if receipts else set()
     except (ValueError, LookupError, TypeError):
-        return  # such an event was changed: the replay says which
+        return  # such an event was changed: the replay reports it
     for receipt in receipts:
         if receipt.signed[0] not in public:
             what = f"book {book!r}: the receipt for event {receipt.seq}"

@@ -1,4 +1,4 @@
-"""Write to a book: requests in, events and receipts out, in groups that are stored all or not at all."""
+"""Write to a book: requests in, events and receipts out, in groups that are stored all or nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _new = tuple.__new__
 
 
 class Request(NamedTuple):
-    """Something to be done: the kind of event that it becomes, what is asked, and the key of the request.
+    """A request: the kind of event that it becomes, its arguments, and its key.
 
     The kind "settled" without an id settles everything that is due.
     """
@@ -36,26 +36,26 @@ class Request(NamedTuple):
     key: str | None = None
 
     def digest(self) -> bytes:
-        """A short name for what is asked: the same for the same request."""
+        """A short digest of the request: the same for the same request."""
         asked = [self.kind, self.given]
         try:
             text = plain_text(asked)
         except (TypeError, ValueError, RecursionError):
-            text = repr(asked)  # not plain data: the request will say what is wrong, and with which argument
+            text = repr(asked)  # not plain data: the request will raise an error that names the argument
         return hashlib.sha256(text.encode(errors="surrogatepass")).digest()
 
 
 class Waiting:
-    """A request in the queue, and then its answer: receipts, or the reason why nothing was done."""
+    """A request in the queue, and later its answer: receipts, or the error if nothing was done."""
 
     __slots__ = ("digest", "error", "made", "receipts", "request")
 
     def __init__(self, request: Request | None, error: Exception | None = None) -> None:
-        self.request: Any = request  # a Request; None only where there is an error from the start
+        self.request: Any = request  # a Request; None only if there is an error from the start
         self.digest = b""
         self.receipts: list[Receipt] | None = None
         self.error: BaseException | None = error
-        self.made: list[Receipt] = []  # what came of it, until that is stored
+        self.made: list[Receipt] = []  # its receipts, until they are stored
 
     @property
     def done(self) -> bool:
@@ -63,7 +63,7 @@ class Waiting:
         return self.receipts is not None or self.error is not None
 
     def answer(self) -> list[Receipt]:
-        """The receipts; raises the reason if there are none."""
+        """The receipts; raises the error if there are none."""
         if self.error is not None:
             raise self.error
         return self.receipts or []
@@ -72,8 +72,8 @@ class Waiting:
 class Writer:
     """The state of one book in memory, and the one way to change it.
 
-    Many threads may ask at the same time. The one that has the lock does what all of them have asked for, in
-    one transaction, and stores it once. If storing fails, the changes in memory are undone.
+    Many threads may ask at the same time. The one that has the lock does the requests of all of them, in one
+    transaction, and stores them together. If storing fails, the changes in memory are undone.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Writer:
         self._snapshot_at, self._snapshot_size = 0, 0
 
     def state(self) -> State:
-        """The state after the last event that is stored; it must not be kept, nor changed."""
+        """The state after the last stored event; do not keep or change it."""
         with self._store.reading():
             state = self._caught_up()
         if not state.begun:
@@ -93,7 +93,7 @@ class Writer:
         return state
 
     def _caught_up(self) -> State:
-        """Read what others have written since."""
+        """Read what other writers have added."""
         store, state = self._store, self._state
         if state is not None and state.journal:  # an undo that was interrupted
             state.journal.undo()
@@ -108,11 +108,11 @@ class Writer:
         return state
 
     def now(self, state: State) -> int:
-        """The ledger's time: never before the last event, also when the clock jumps back."""
+        """The ledger's time: never before the last event, even if the clock jumps back."""
         return max(state.at, self._clock())
 
     def ask(self, asked: Sequence[Waiting]) -> None:
-        """Do what is asked, in this order; what is refused changes nothing, and the rest is done."""
+        """Do requests in this order; a refused request changes nothing, and the others are done."""
         waiting = [one for one in asked if not one.done]
         try:
             self._queue.extend(waiting)
@@ -123,7 +123,7 @@ class Writer:
                         _give_up(waiting)
                         break
                     self._write(group)
-        except BaseException:  # nobody must do it later
+        except BaseException:  # no other thread must do them later
             for one in waiting:
                 if not one.done:
                     with contextlib.suppress(ValueError):
@@ -136,21 +136,21 @@ class Writer:
             with self._store.writing(self.book):
                 state = self._caught_up()
                 draft.decide(state)
-                # Where everything was refused, there may be no book, and so no key.
+                # If everything was refused, there may be no book, and so no key.
                 signer = self._signer(state.key) if any(one.made for one in group) else None
-                if draft.events or draft.keys:  # a key may stand for nothing that was due
+                if draft.events or draft.keys:  # a key can belong to a `settle` with nothing due
                     self._store.append(draft.events, draft.keys)
                     self._keep_snapshot(state)
             state.journal.clear()
         except BaseException as error:  # even an interrupt must leave no caller waiting
             if self._state is not None:
                 self._state.journal.undo()
-            told: BaseException = error
+            answer: BaseException = error
             if not isinstance(error, (Refusal, LogDamaged)):
-                told = LedgerUnavailable(f"the group could not be stored: {error!r}")
-                told.__cause__ = error
+                answer = LedgerUnavailable(f"the group could not be stored: {error!r}")
+                answer.__cause__ = error
             for one in group:
-                one.error = told
+                one.error = answer
             if not isinstance(error, Exception):
                 raise
             return
@@ -161,7 +161,7 @@ class Writer:
             one.receipts = one.made
 
     def _keep_snapshot(self, state: State) -> None:
-        """Keep the state at times, so that a book opens quickly."""
+        """Store the state from time to time, so that a book opens quickly."""
         if state.seq - self._snapshot_at < max(_SNAPSHOT_EVERY, self._snapshot_size // _BYTES_PER_EVENT):
             return
         text = snapshot_of(state)
@@ -170,11 +170,11 @@ class Writer:
 
     @property
     def lock(self) -> contextlib.AbstractContextManager[Any]:
-        """Held while the state is looked at."""
+        """The lock to hold while reading the state."""
         return self._store.lock
 
     def events(self, since: int, limit: int | None) -> Iterator[Event]:
-        """The events after a number, all or so many."""
+        """The events after number `since`, at most `limit` of them."""
         if limit is None:
             return self._store.events(self.book, since)
         with self._store.lock:
@@ -185,11 +185,11 @@ class Writer:
         return self._store.about(self.book, id_)
 
     def staked_by(self, name: str, limit: int) -> list[Event]:
-        """The latest stakes of somebody."""
+        """A customer's latest stakes."""
         return self._store.staked_by(self.book, name, limit)
 
     def end_of(self, id_: str) -> Event | None:
-        """The event with which an id has ended; None if it has not."""
+        """The event that ended an id; None if it has not ended."""
         return self._store.end(self.book, id_)
 
     def ended(self, id_: str) -> str | None:
@@ -198,7 +198,7 @@ class Writer:
         return None if found is None else found.kind
 
     def receipt(self, seq: int) -> Receipt:
-        """The receipt for an event that is stored; a LookupError if there is none."""
+        """The receipt for a stored event; a LookupError if there is none."""
         with self._store.lock:
             state, found = self.state(), self.unsigned(seq, seq)
             if not found:
@@ -207,7 +207,7 @@ class Writer:
             return found[0]
 
     def unsigned(self, first: int, last: int) -> list[Receipt]:
-        """Receipts for events that are stored, to be signed."""
+        """Receipts for stored events, to be signed."""
         events = self._store.between(self.book, first - 1, last)
         hashes = {event.seq: event.hash for event in events} | {0: ORIGIN}
         return [Receipt(event, hashes[event.seq - 1]) for event in events if event.seq >= first]
@@ -221,14 +221,14 @@ class _Draft:
         self._store = writer._store  # noqa: SLF001 - the same file
         self.events: list[Event] = []
         self.keys: list[tuple[str, Key]] = []
-        self._decided: list[tuple[Waiting, str, Body]] = []  # what becomes an event: for whom, kind and body
+        self._decided: list[tuple[Waiting, str, Body]] = []  # future events: whose request, kind and body
         self._done: dict[str, Waiting] = {}  # by key
         self._known: dict[str, Key] = {}
         self._ended: dict[str, str] = {}  # by id
         self._at = 0  # the time of the group
 
     def decide(self, state: State) -> None:
-        """Answer every request: with events, with what came of it before, or with a refusal."""
+        """Answer every request: with events, with the earlier answer, or with a refusal."""
         self._look_up(state)
         self._at = self._writer.now(state)
         state.journal.keep(state)
@@ -284,7 +284,7 @@ class _Draft:
             self.keys.append((self._book, Key(key, one.digest, first, state.seq)))
 
     def _repeats(self, one: Waiting, key: str) -> bool:
-        """Whether the key was used before; then the answer is what came of it."""
+        """Whether the key was used before; then the answer is the earlier one."""
         other = self._done.get(key)
         if other is not None:
             digest, made = other.digest, other.made
@@ -315,7 +315,7 @@ class _Draft:
     def _chain(self, state: State) -> None:
         """Make events of what was decided, each chained to the one before.
 
-        All of them at the end: two short loops run faster than a long one.
+        This is a second loop at the end: two short loops run faster than a long one.
         """
         book, at, hash_ = self._book, self._at, state.hash
         for seq, (one, kind, body) in enumerate(self._decided, state.seq - len(self._decided) + 1):
@@ -328,7 +328,7 @@ class _Draft:
 
 
 def _give_up(waiting: list[Waiting]) -> None:
-    """Answer those whom another thread has taken out of the queue, and was interrupted before it was done."""
+    """Answer requests that another thread took from the queue, but did not finish: it was interrupted."""
     for one in waiting:
         if not one.done:
             one.error = LedgerUnavailable(
