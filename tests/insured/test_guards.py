@@ -6,6 +6,7 @@ Customers here know every outcome, and forecasts wait for their outcomes togethe
 import contextlib
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -302,3 +303,27 @@ def test_a_compiled_backtest_keeps_to_the_capital_and_to_every_line() -> None:
     exact = mw.backtest(log, free(mode="exact", lines=mw.Lines(each=1.0)), by="who")
     assert exact.total_loss <= 2.0
     assert [one.refused for one in (alone, named, exact)] == [0, 0, 0]  # prices leave room for every stake
+
+
+# --- units ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [{}, {"one_sided": True}, {"classes": 3}, {"lines": None, "thaw": None}])
+def test_money_in_another_unit_is_the_same_money(settings: dict[str, Any]) -> None:
+    """With eight times as much of everything, prices are the same and payments eight times as large."""
+
+    def play(unit: float) -> tuple[list[Any], list[Any]]:
+        f = mw.InsuredForecaster(max_stake=unit, capital=6.0 * unit, **settings)
+        prices, payments, draw = list[Any](), list[Any](), np.random.default_rng(0)
+        for k in range(120):
+            mu: Any = float(draw.uniform()) if f.classes is None else draw.dirichlet([2.0] * 3)
+            q, b, y = f.forecast(mu=mu), float(draw.uniform(-0.4 * (not f.one_sided), 0.9)), k % 3 % 2
+            stake = b * unit if f.classes is None else [b * unit, 0.0, 0.0]
+            with contextlib.suppress(mw.StakeRefused):
+                f.stake(q, stake, by=["ann", "bob"][k % 2])
+            prices.append(np.asarray([q.mu, q.c]).tolist())
+            payments += [paid / unit for paid in f.settle(q, y)]
+        told = f.statement()
+        return prices, [*payments, told.total_loss / unit, (told.certificate.bound or 0.0) / unit]
+
+    assert play(8.0) == play(1.0)
