@@ -308,12 +308,13 @@ def test_a_compiled_backtest_keeps_to_the_capital_and_to_every_line() -> None:
 # --- units ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("correction", [None, mw.NoCorrection()])  # the second leaves it all to the guard
 @pytest.mark.parametrize("settings", [{}, {"one_sided": True}, {"classes": 3}, {"lines": None, "thaw": None}])
-def test_money_in_another_unit_is_the_same_money(settings: dict[str, Any]) -> None:
+def test_money_in_another_unit_is_the_same_money(settings: dict[str, Any], correction: Any) -> None:
     """With eight times as much of everything, prices are the same and payments eight times as large."""
 
     def play(unit: float) -> tuple[list[Any], list[Any]]:
-        f = mw.InsuredForecaster(max_stake=unit, capital=6.0 * unit, **settings)
+        f = mw.InsuredForecaster(None, correction, max_stake=unit, capital=2.0 * unit, **settings)
         prices, payments, draw = list[Any](), list[Any](), np.random.default_rng(0)
         for k in range(120):
             mu: Any = float(draw.uniform()) if f.classes is None else draw.dirichlet([2.0] * 3)
