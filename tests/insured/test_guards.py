@@ -328,3 +328,23 @@ def test_money_in_another_unit_is_the_same_money(settings: dict[str, Any], corre
         return prices, [*payments, told.total_loss / unit, (told.certificate.bound or 0.0) / unit]
 
     assert play(8.0) == play(1.0)
+
+
+def test_a_price_limit_holds_for_the_most_expensive_class_that_she_stakes_on() -> None:
+    f = mw.InsuredForecaster(None, mw.Reserve(0.5), mode="sound", max_stake=M, classes=3)
+    f.settle(f.forecast(mu=[0.5, 0.25, 0.25]), 0, stake=[M, 0.0, 0.0])  # now the first class costs more
+    q = f.forecast(mu=[0.5, 0.25, 0.25])
+    cheap, dear = q.c[1], q.c[0]
+    assert cheap < dear
+    with pytest.raises(mw.PriceRefused) as refused:
+        f.stake(q, [0.1, 0.1, 0.0], price=(cheap + dear) / 2)
+    assert refused.value.limit == dear
+    f.stake(q, [0.0, 0.1, 0.0], price=(cheap + dear) / 2)  # she does not stake on the first
+
+
+def test_a_one_sided_ask_leaves_no_more_than_the_capital_to_be_won_whatever_the_unit() -> None:
+    for unit in (1.0, 8.0):
+        f = free(mode="exact", one_sided=True, max_stake=unit, capital=0.25 * unit)
+        q = f.forecast(mu=0.125)
+        assert q.mu == pytest.approx(0.75)
+        assert f.settle(q, 1, stake=unit) == [pytest.approx(0.25 * unit)]
