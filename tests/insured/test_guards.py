@@ -347,4 +347,4 @@ def test_a_one_sided_ask_leaves_no_more_than_the_capital_to_be_won_whatever_the_
         f = free(mode="exact", one_sided=True, max_stake=unit, capital=0.25 * unit)
         q = f.forecast(mu=0.125)
         assert q.mu == pytest.approx(0.75)
-        assert f.settle(q, 1, stake=unit) == [pytest.approx(0.25 * unit)]
+        assert sum(f.settle(q, 1, stake=unit)) == pytest.approx(0.25 * unit)
