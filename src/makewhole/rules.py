@@ -43,7 +43,10 @@ def worst_loss_of_classes(legs: Sequence[tuple[float, float, float, float]], sur
 
 def room(mu: float, c: float, one_sided: bool, max_stake: float) -> float:
     """Return the most that a forecast can lose if it is staked in full on the worse side."""
-    return (1.0 - mu if one_sided else max(0.0, 1.0 - mu - c, mu - c)) * max_stake
+    if one_sided:
+        return (1.0 - mu) * max_stake
+    worse = mu - c if mu > 0.5 else 1.0 - mu - c
+    return worse * max_stake if worse > 0.0 else 0.0
 
 
 # --- Algorithm 1: what is published, and what the correction learns from it -------------------------------
@@ -77,8 +80,14 @@ def publish(
         return min(max(mu_hat + wanted, 0.0, least), 1.0), 0.0, -lam
     if not sound:
         return mu_hat, wanted, c_hat
-    c = min(max(wanted, 0.0, least), 0.5)
-    mu = min(max(mu_hat, c), 1.0 - c)
+    c = wanted if wanted > 0.0 else 0.0  # comparisons take half the time of min and max
+    if c < least:
+        c = least
+    if c > 0.5:
+        c = 0.5
+    mu = mu_hat if mu_hat > c else c
+    if mu > 1.0 - c:
+        mu = 1.0 - c
     if c == wanted or (c > wanted and not integrates):
         return mu, c, c_hat
     return mu, c, c - lam
@@ -160,13 +169,16 @@ def too_much(limit: float, lost: float, at_risk: float, now: float, then: float)
 
 def released(at_risk: float, part: float, still_open: int) -> float:
     """Return what open bets can lose after one of them, which could lose `part`, was removed."""
-    return max(0.0, at_risk - part) if still_open else 0.0  # leave no rounding error behind
+    if not still_open or at_risk < part:  # leave no rounding error behind
+        return 0.0
+    return at_risk - part
 
 
 def least_price(left: float, legs: int, max_stake: float, one_sided: bool) -> float:
     """Return the least c (one-sided: ask) at which a forecast of these legs cannot lose more than is left."""
-    left = max(0.0, left - 1e-12 * max_stake) / legs  # rounding must not exceed it
-    return 1.0 - left / max_stake if one_sided else 0.5 - left / (2 * max_stake)
+    left -= 1e-12 * max_stake  # rounding must not exceed it
+    each = left / legs if left > 0.0 else 0.0
+    return 1.0 - each / max_stake if one_sided else 0.5 - each / (2 * max_stake)
 
 
 def barrier_price(left: float, scale: float, straight: bool, top: float) -> float:

@@ -105,8 +105,8 @@ def barrier_propose(values: Any, marks: Any) -> Step:
     values = [capital, scale, straight, top, spread, M, least sum, start, sum of losses, what rounding cut
     off].
     """
-    left = values[0] - values[7] - values[8]
-    return max(values[4], barrier_price(left, values[1], values[2] != 0.0, values[3])), 0, False
+    price = barrier_price(values[0] - values[7] - values[8], values[1], values[2] != 0.0, values[3])
+    return price if price > values[4] else values[4], 0, False
 
 
 def barrier_observe(

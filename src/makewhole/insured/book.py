@@ -512,7 +512,7 @@ class BetBook(Journaled):
         kind = type(forecast)
         if kind is Forecast:  # the usual case: the forecast as published
             entry = self.opens.get(forecast.id)
-            if type(entry) is Open and entry.forecast is forecast:
+            if type(entry) is Open and entry.made is forecast:
                 return entry
         elif kind is str or kind is int:
             entry = self.opens.get(forecast)
@@ -586,6 +586,6 @@ class BetBook(Journaled):
 
     def read_outcome(self, outcome: Any) -> Any:
         """An outcome as a number: 0 or 1, the index of a class, or if graded a number in [0, 1]."""
-        if type(outcome) is int and 0 <= outcome < max(2, self.count):
+        if type(outcome) is int and 0 <= outcome < (self.classes or 2):
             return outcome
         return arguments.outcome(outcome, self.classes, graded=self.graded)

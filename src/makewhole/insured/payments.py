@@ -30,30 +30,29 @@ def pay(
 ) -> tuple[Payments, list[tuple[float, float]]]:
     """What every stake receives; and what each leg has lost, with what rounding has cut off from that."""
     payments = Payments()
-    by_leg: list[list[float]] = []
+    parts: list[float] = []  # of each stake, on each leg
     named: dict[Id, float] = {}
     for amounts, name, _, surcharges in stakes:
         paid = 0.0  # never -0.0
-        each: list[float] = []
         for k, leg in enumerate(legs):
             part = leg.pay(amounts[k], happened[k])
             if surcharges:
                 part -= surcharges[k]
-            each.append(part)
+            parts.append(part)
             paid += part  # not sum(): later Pythons add up differently
         payments.append(paid)
-        by_leg.append(each)
         if name is not None:
             named[name] = named.get(name, 0.0) + paid
     if named:
         payments.by = named
-    if len(legs) == 1:
+    count = len(legs)
+    if count == 1:
         return payments, [exact_sum(payments)]
     # Together the legs lose what was paid, to the last digit: a payment on several classes is rounded, and
     # the difference is counted on the first of them that has a stake.
     first = next((k for k, leg in enumerate(legs) if leg.gross), 0)
-    others = [-part for each in by_leg for k, part in enumerate(each) if k != first]
-    losses = [exact_sum([each[k] for each in by_leg]) for k in range(len(legs))]
+    others = [-part for k, part in enumerate(parts) if k % count != first]
+    losses = [exact_sum(parts[k::count]) for k in range(count)]
     losses[first] = exact_sum([*payments, *others])
     return payments, losses
 

@@ -211,16 +211,16 @@ class Open(Journaled):
     between classes included, and `exposed` what it can lose on each leg by itself; None unless exposure is
     capped.
     `positions` are those of named customers; the only stake on a forecast is the position of all its levels,
-    so there are none before the second stake.
+    so there are none before the second stake. `made` is the published forecast, once a caller has seen it.
     """
 
     __slots__ = (
-        "_forecast",
         "at_risk",
         "exposed",
         "groups",
         "id",
         "legs",
+        "made",
         "number",
         "one_sided",
         "positions",
@@ -238,7 +238,7 @@ class Open(Journaled):
         self.legs = legs
         self.groups = groups
         self.one_sided = one_sided
-        self._forecast: Forecast | None = None
+        self.made: Forecast | None = None
         self.exposed: tuple[float, ...] | None = None
         self.at_risk = 0.0
         self.stakes: list[Stake] = []
@@ -247,9 +247,9 @@ class Open(Journaled):
     @property
     def forecast(self) -> Forecast:
         """What was published."""
-        if self._forecast is None:
-            self._forecast = published(self.legs, self.id, self.one_sided)
-        return self._forecast
+        if self.made is None:
+            self.made = published(self.legs, self.id, self.one_sided)
+        return self.made
 
     @property
     def gross(self) -> float:
