@@ -181,32 +181,64 @@ def least_price(left: float, legs: int, max_stake: float, one_sided: bool) -> fl
     return 1.0 - each / max_stake if one_sided else 0.5 - each / (2 * max_stake)
 
 
-def barrier_price(left: float, scale: float, straight: bool, top: float) -> float:
+def exp(x: float) -> float:
+    """Return e^x for x ≤ 0, with the same bits on every processor; within one unit of the last place.
+
+    The C library's exp differs in its last bit between processors with and without fused multiply-add, so a
+    book that is priced with it could not be verified elsewhere. Additions and multiplications do not differ.
+    With k = x/log 2, rounded, e^x = 2^k·e^r, and the Taylor series of e^r is short: |r| ≤ 0.35.
+    """
+    if x < -708.0:
+        return 0.0
+    k = math.floor(x * 1.4426950408889634 + 0.5)
+    # log 2 in two parts; the first ends in 21 zero bits, so k times it is exact.
+    r = (x - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10
+    p = 1.6059043836821613e-10  # 1/13!
+    p = p * r + 2.08767569878681e-09
+    p = p * r + 2.505210838544172e-08
+    p = p * r + 2.755731922398589e-07
+    p = p * r + 2.7557319223985893e-06
+    p = p * r + 2.48015873015873e-05
+    p = p * r + 1.984126984126984e-04
+    p = p * r + 1.388888888888889e-03
+    p = p * r + 8.333333333333333e-03
+    p = p * r + 4.1666666666666664e-02
+    p = p * r + 1.6666666666666666e-01
+    p = p * r + 0.5
+    return math.ldexp(1.0 + (r + r * r * p), int(k))
+
+
+def barrier_price(left: float, scale: float, straight: bool, top: float, least: float) -> float:
     """Return the price when this much of a capital is left: `top` if nothing is left, and lower with more.
 
-    It is top·exp(−left/scale), or with `straight` top·(1 − left/scale), but not below 0.
+    It is top·exp(−left/scale), or with `straight` top·(1 − left/scale), but not below `least`.
     """
     if left <= 0.0:
         return top
+    x = left / scale
     if straight:
-        return max(0.0, top * (1.0 - left / scale))
-    return top * math.exp(-left / scale)
+        price = top * (1.0 - x)
+    elif top <= least * (1.0 + x + 0.5 * x * x):  # e^x is more than this: no need to compute it
+        return least
+    else:
+        price = top * exp(-x)
+    return price if price > least else least
 
 
 # --- a customer's own price -------------------------------------------------------------------------------
 
 
-def line_price(left: float, at_risk: float, scale: float, room: float, margin: float, top: float) -> float:
+def line_price(
+    left: float, at_risk: float, scale: float, room: float, margin: float, top: float, least: float
+) -> float:
     """Return the least c (one-sided: ask) for a customer when this much of her line is left.
 
-    It is smooth in her settled bets. Her open bets count only when less than `room`, the most that a forecast
-    can lose, would be left after them: otherwise many open bets would price her out.
+    It is at least `least`, and smooth in her settled bets. Her open bets count only when less than `room`,
+    the most that a forecast can lose, would be left after them: otherwise many open bets would price her out.
     """
-    asked = barrier_price(left, scale, False, top)
+    asked = barrier_price(left, scale, False, top, least)
     left -= at_risk + margin
-    if left < room:
-        asked = max(asked, barrier_price(left, room, True, top))
-    return asked
+    return asked if left >= room else barrier_price(left, room, True, top, asked)
 
 
 def own_price(
@@ -290,6 +322,7 @@ COMPILED = (
     left_of,
     too_much,
     least_price,
+    exp,
     barrier_price,
     line_price,
     own_price,

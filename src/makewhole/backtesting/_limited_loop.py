@@ -76,14 +76,14 @@ def surcharge_of(
     """
     by, accounts = names
     mu, c, mu_hat = said
-    price = -1.0
+    price, named = lines.spread, False
     for k in range(by.shape[1]):
         who = by[t, k]
         if who >= 0:
             left = left_of(accounts[who, 0], accounts[who, 2], accounts[who, 3])
-            asked = line_price(left, 0.0, accounts[who, 1], lines.room, lines.margin, lines.top)
-            price = max(price, asked, lines.spread)
-    if price < 0.0:
+            price = line_price(left, 0.0, accounts[who, 1], lines.room, lines.margin, lines.top, price)
+            named = True
+    if not named:
         return 0.0
     own_mu, own_c = own_price(mu, c, mu_hat, price, how.one_sided, how.sound)
     return surcharge(b, mu, c, own_mu, own_c)

@@ -105,8 +105,8 @@ def barrier_propose(values: Any, marks: Any) -> Step:
     values = [capital, scale, straight, top, spread, M, least sum, start, sum of losses, what rounding cut
     off].
     """
-    price = barrier_price(values[0] - values[7] - values[8], values[1], values[2] != 0.0, values[3])
-    return price if price > values[4] else values[4], 0, False
+    left = values[0] - values[7] - values[8]
+    return barrier_price(left, values[1], values[2] != 0.0, values[3], values[4]), 0, False
 
 
 def barrier_observe(

@@ -141,9 +141,7 @@ class LineBook:
                 line = self.of[name]
                 scale = self.scale_of(line)
             left = rules.left_of(line, account.total, account.low)
-            asked = rules.line_price(left, account.at_risk, scale, self.room, self.margin, self.top)
-            if asked > price:
-                price = asked
+            price = rules.line_price(left, account.at_risk, scale, self.room, self.margin, self.top, price)
         return price
 
     def own(self, leg: Any, price: float) -> tuple[float, float]:
