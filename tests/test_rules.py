@@ -40,7 +40,8 @@ REPORTING = {"monitor.py"}
 
 def points() -> list[float]:
     chance = np.random.default_rng(0)
-    return (-chance.exponential(10.0, 20_000)).tolist() + [-k / 64 for k in range(4_000)] + [-708.0, -0.0]
+    drawn: list[float] = (-chance.exponential(10.0, 20_000)).tolist()
+    return drawn + [-k / 64 for k in range(4_000)] + [-708.0, -0.0]
 
 
 def test_exp_is_within_one_unit_of_the_last_place() -> None:
