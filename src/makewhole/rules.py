@@ -22,23 +22,32 @@ def payment(b: Any, y: Any, mu: Any, c: Any) -> Any:
     return b * (y - mu) - abs(b) * c
 
 
-def worst_loss(net: float, gross: float, mu: float, c: float, surcharge: float) -> float:
-    """Return the most that stakes on one event can cost the forecaster; at least 0, as it may be voided.
+def most_paid(net: float, gross: float, mu: float, c: float, surcharge: float) -> float:
+    """Return the most that stakes on one event can be paid, below 0 if they lose whatever happens.
 
     `surcharge` is what they cost in addition to the published price, whatever happens.
     """
-    worst = -net * mu - gross * c - surcharge
-    if net > 0.0:
-        worst += net
+    most = -net * mu - gross * c - surcharge
+    return most + net if net > 0.0 else most
+
+
+def worst_loss(net: float, gross: float, mu: float, c: float, surcharge: float) -> float:
+    """Return the most that stakes on one event can cost the forecaster; at least 0, as it may be voided."""
+    worst = most_paid(net, gross, mu, c, surcharge)
     return worst if worst > 0.0 else 0.0
 
 
-def worst_loss_of_classes(legs: Sequence[tuple[float, float, float, float]], surcharge: float) -> float:
-    """Return the same for bets on classes, each (B, A, μ, c), of which exactly one happens."""
+def most_paid_on_classes(legs: Sequence[tuple[float, float, float, float]], surcharge: float) -> float:
+    """Return the same as `most_paid` for bets on classes, each (B, A, μ, c), of which exactly one happens."""
     if_none = 0.0
     for net, gross, mu, c in legs:
         if_none += -net * mu - gross * c
-    return max(0.0, if_none - surcharge + max([leg[0] for leg in legs]))
+    return if_none - surcharge + max([leg[0] for leg in legs])
+
+
+def worst_loss_of_classes(legs: Sequence[tuple[float, float, float, float]], surcharge: float) -> float:
+    """Return the most that bets on classes can cost the forecaster; at least 0."""
+    return max(0.0, most_paid_on_classes(legs, surcharge))
 
 
 def room(mu: float, c: float, one_sided: bool, max_stake: float) -> float:
@@ -227,6 +236,11 @@ def barrier_price(left: float, scale: float, straight: bool, top: float, least: 
 
 # --- a customer's own price -------------------------------------------------------------------------------
 
+# With this many scales of a line left, her price is ½·exp(−CALM), less than 0.01: it needs no thaw.
+CALM = 4.0
+# A line thaws by this part of itself with every settled forecast.
+LINE_PACE = 5000.0
+
 
 def line_price(
     left: float, at_risk: float, scale: float, room: float, margin: float, top: float, least: float
@@ -239,6 +253,31 @@ def line_price(
     asked = barrier_price(left, scale, False, top, least)
     left -= at_risk + margin
     return asked if left >= room else barrier_price(left, room, True, top, asked)
+
+
+def thawed_line(line: float, scale: float, thaw: float, taken: float, thawed: float, rounds: float) -> float:
+    """Return what has thawed of a line: `thawed` before, and `rounds` settled forecasts since then.
+
+    While less than CALM scales of her line are left, so that her price is raised, it grows by a
+    LINE_PACE-th of her line with every settled forecast, to at most `thaw` times her line in all.
+    """
+    most = taken - line + CALM * scale
+    if most > thaw * line:
+        most = thaw * line
+    if most <= thawed:
+        return thawed
+    grown = thawed + rounds * line / LINE_PACE
+    return grown if grown < most else most
+
+
+def stops(most: float, at_base: float, at_common: float, thawing: bool) -> bool:
+    """Whether selling stops at a customer's price: whether the most a stake can pay there is too little.
+
+    It must be above 0, and at least half of the most at the base's own price. Once the common price no longer
+    thaws, half of the most at that price is enough: otherwise a book with a high price would stay shut.
+    """
+    enough = at_base if thawing or at_base < at_common else at_common
+    return most <= 0.0 or most < 0.5 * enough
 
 
 def own_price(
@@ -287,10 +326,26 @@ def thaw_allowed(
     return budget + per_forecast * rounds + root * math.sqrt(rounds) + share * profit
 
 
-def concede(lam: float, left: float, max_stake: float) -> tuple[float, float]:
-    """Return the weight of a thaw's imaginary bet, and what it concedes: at most `left`."""
-    weight = min(1.0, left / (max_stake * lam))
+def concede(lam: float, unstaked: float, left: float, max_stake: float) -> tuple[float, float]:
+    """Return the weight of a thaw's imaginary bet, and what it concedes: at most `left`.
+
+    The bet fills the part of the cap that was not staked, `unstaked`, so that both together are at most M.
+    """
+    weight = min(unstaked, left / (max_stake * lam))
+    if weight <= 0.0:
+        return 0.0, 0.0
     return weight, max_stake * weight * lam
+
+
+def with_thaw(target: float, weight: float, aim: float, extra: float) -> tuple[float, float]:
+    """Return target and weight of a settled bet and a thaw's imaginary one, `aim` and `extra`, as one step.
+
+    With aim 0, λ moves by η·(w·(x − λ) − w̃·λ), where w̃ is `extra`.
+    """
+    if extra == 0.0:
+        return target, weight
+    both = weight + extra
+    return (weight * target + extra * aim) / both, both
 
 
 # --- exact sums -------------------------------------------------------------------------------------------
@@ -314,6 +369,7 @@ def add_exactly(total: float, low: float, x: float) -> tuple[float, float]:
 # The functions that the compiled loops call: pass them to `jit` together with a loop.
 COMPILED = (
     payment,
+    most_paid,
     worst_loss,
     room,
     publish,
@@ -325,11 +381,14 @@ COMPILED = (
     exp,
     barrier_price,
     line_price,
+    thawed_line,
+    stops,
     own_price,
     surcharge,
     with_surcharge,
     learned_loss,
     thaw_allowed,
     concede,
+    with_thaw,
     add_exactly,
 )

@@ -10,6 +10,7 @@ stakes, their sum, what the thaw has conceded, the largest profit].
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ from makewhole.rules import (
     thaw_allowed,
     too_much,
     with_surcharge,
+    with_thaw,
     worst_loss,
 )
 
@@ -46,9 +48,8 @@ class LineTerms(NamedTuple):
 
 
 class ThawTerms(NamedTuple):
-    """A `Thaw`, and which stakes it counts as none (`hardly`); `least` is the least λ that it lowers."""
+    """A `Thaw`; `least` is the least λ that it lowers. Both are infinite without one."""
 
-    hardly: float
     budget: float
     per_forecast: float
     root: float
@@ -113,12 +114,9 @@ def pay(names: Any, t: int, paid: float, keep_gains: bool) -> None:
             accounts[who, 2], accounts[who, 3] = taken, low
 
 
-def lowered(
-    lam: float, thaw: ThawTerms, rounds: int, profit: float, conceded: float, max_stake: float
-) -> tuple[float, float]:
-    """Return the weight of a thaw's imaginary bet at this λ, and what it concedes; (−1, 0) without a bet."""
-    budget = thaw_allowed(thaw.budget, thaw.per_forecast, thaw.root, thaw.share, rounds, profit) - conceded
-    return concede(lam, budget, max_stake) if lam > thaw.least and budget > 0.0 else (-1.0, 0.0)
+def thaw_left(thaw: ThawTerms, rounds: int, profit: float, conceded: float) -> float:
+    """Return what a thaw may still concede after this many settled forecasts."""
+    return thaw_allowed(thaw.budget, thaw.per_forecast, thaw.root, thaw.share, rounds, profit) - conceded
 
 
 def turn_back(marks: Any, cell: int, draws: int) -> None:
@@ -151,10 +149,10 @@ def make_limited_replay(
             left = left_of(capital, total + low, 0.0)
             least = least_price(left, 1, max_stake, how.one_sided)
             mu, c, origin = publish(mu_hat[t], width, proposal[0], how, least)
-            b, size, loss = net[t], gross[t], 0.0
+            b, size, loss, told, target, weight = net[t], gross[t], 0.0, 0.0, 0.0, 0.0
             more = surcharge_of(names, t, b, (mu, c, mu_hat[t]), lines, how)
             if refused(names, t, worst_loss(b, size, mu, c, more), capital, total + low):
-                totals[6], totals[7], size = totals[6] + 1.0, totals[7] + size, 0.0
+                totals[6], totals[7] = totals[6] + 1.0, totals[7] + size
             else:
                 loss, target, weight = balance(mu, c, origin, outcome[t], b, size, max_stake)
                 loss, target = with_surcharge(loss, target, more, size, how.sound)
@@ -162,26 +160,28 @@ def make_limited_replay(
                 total, low = add_exactly(total, low, loss)
                 pay(names, t, loss, lines.keep_gains)
                 totals[4], totals[5] = totals[4] + b * (outcome[t] - mu_hat[t]), totals[5] + size
-                if weight > 0.0:
-                    observe(values, marks, proposal, target, weight, told, 0.0)
-                    own = target + origin - c_hat[t]
-                    inner_observe(inner_values, inner_marks, inner, own, weight, told, 0.0)
-            profit = max(profit, -(total + low))
-            if size < thaw.hardly:
+            profit, extra, cost, lower = max(profit, -(total + low)), 0.0, 0.0, 0.0
+            if proposal[0] > thaw.least:
                 cell, draws = (marks[-2], marks[-1]) if len(marks) > 1 else (0, 0)
-                proposed = propose(values, marks)
-                part, cost = lowered(proposed[0], thaw, rounds + t + 1, profit, conceded, max_stake)
-                if part >= 0.0:
-                    observe(values, marks, proposed, 0.0, part, -cost, 0.0)
+                lower = min(proposal[0], propose(values, marks)[0])
+                turn_back(marks, cell, draws)
+                to_concede = thaw_left(thaw, rounds + t + 1, profit, conceded)
+                if lower > thaw.least and to_concede > 0.0:
+                    extra, cost = concede(lower, 1.0 - weight, to_concede, max_stake)
                     conceded += cost
-                else:
-                    turn_back(marks, cell, draws)
+            if weight > 0.0 or extra > 0.0:
+                aim, both = with_thaw(target, weight, proposal[0] - lower, extra)
+                observe(values, marks, proposal, aim, both, told - cost, 0.0)
+            extra, cost = 0.0, 0.0
+            if inner[0] > thaw.above:
                 cell, draws = (inner_marks[-2], inner_marks[-1]) if len(inner_marks) > 1 else (0, 0)
-                below = inner_propose(inner_values, inner_marks)
-                if below[0] > thaw.above:
-                    inner_observe(inner_values, inner_marks, below, 0.0, 1.0, -max_stake * below[0], 0.0)
-                else:
-                    turn_back(inner_marks, cell, draws)
+                lower = min(inner[0], inner_propose(inner_values, inner_marks)[0])
+                turn_back(inner_marks, cell, draws)
+                if lower > thaw.above:
+                    extra, cost = concede(lower, 1.0 - weight, math.inf, max_stake)
+            if weight > 0.0 or extra > 0.0:
+                aim, both = with_thaw(target + origin - c_hat[t], weight, inner[0] - lower, extra)
+                inner_observe(inner_values, inner_marks, inner, aim, both, told - cost, 0.0)
             totals[2], totals[3] = totals[2] + c, totals[3] + (1.0 if c < 0.0 else 0.0)
             c_out[t], lam_out[t], total_out[t] = c, proposal[0], total + low
             if len(mu_out) > 0:
@@ -201,5 +201,5 @@ def compiled_limited_replay(
     inner_propose, inner_observe = inner or (none_propose, none_observe)
     kernels = (propose, observe, inner_propose, inner_observe)
     replay = make_limited_replay(*kernels, composed=inner is not None)
-    own = (surcharge_of, refused, pay, lowered, turn_back)
+    own = (surcharge_of, refused, pay, thaw_left, turn_back)
     return jit(replay, *HELPERS, *own, *kernels)

@@ -32,7 +32,6 @@ from makewhole.insured.certificates import (
 )
 from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.insured.records import Scope
-from makewhole.insured.thaw import HARDLY
 from makewhole.rules import Publishing
 
 
@@ -170,7 +169,7 @@ class Case(NamedTuple):
 
     `correction_terms` are the terms that the correction sees: those of one bet, where all classes are one.
     `late` says that forecasts stay open, or that customers decide on stakes; `named` that customers have
-    lines, and `thawing` that λ may come down, because on some forecast hardly anything was staked.
+    lines, and `thawing` that there is a thaw.
     """
 
     log: Log
@@ -213,7 +212,6 @@ def _read_case(source: Source, log: Log, f: InsuredForecaster) -> Case:
     correction = for_book(f.corrections[0])
     check_groups(source, correction)
     customers = source.customers
-    least = HARDLY * correction_terms.max_stake
     return Case(
         log,
         f,
@@ -223,7 +221,7 @@ def _read_case(source: Source, log: Log, f: InsuredForecaster) -> Case:
         customers,
         late=log.late or customers is not None,
         named=log.named and f.lines is not None,
-        thawing=f.thaw is not None and (customers is not None or log.any_unstaked(least)),
+        thawing=f.thaw is not None,
     )
 
 

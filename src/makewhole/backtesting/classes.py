@@ -29,13 +29,6 @@ class ClassLog(Log):
         if self.order is None:
             self._sort()
 
-    def any_unstaked(self, least: float) -> bool:
-        """Whether less than this was staked in some row, on all classes together."""
-        if not self.one_price:  # such a log drives a forecaster anyway
-            return False
-        stakes = (np.abs(multiclass.centred(chunk.stake)).sum(axis=1) for chunk in self.chunks(np.inf))
-        return any(bool((sizes < least).any()) for sizes in stakes)
-
     def _chunk(self, start: int, stop: int, cap: float) -> Chunk:
         place, K = self.order[start:stop], self.classes
         column = {name: self._numbers(name, place) for name in (*self._numeric, *self.groups)}

@@ -16,13 +16,13 @@ from makewhole.corrections import BookCorrection, Certificate, Terms
 from makewhole.corrections.names import Name
 from makewhole.insured.journal import Journal
 from makewhole.insured.lines import LineBook, Lines
-from makewhole.insured.thaw import HARDLY, Thaw
+from makewhole.insured.thaw import Thaw
 from makewhole.jit import call
 from makewhole.rules import Publishing
 
 _NOBODY = np.zeros((0, 0), np.int64)
 _NO_LINES = LineTerms(0.0, 0.0, 0.0, True, 0.0)
-_NO_THAW = ThawTerms(-1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+_NO_THAW = ThawTerms(0.0, 0.0, 0.0, 0.0, math.inf, math.inf)
 
 
 class LimitedRun(Run):
@@ -54,9 +54,8 @@ class LimitedRun(Run):
             self.names = log.number_bettors()
             self.accounts = _begin(self.names, book)
         if thaw is not None:
-            hardly, least = HARDLY * terms.max_stake, max(thaw.above, correction.spread)
             budget = (thaw.budget, thaw.per_forecast, thaw.root, thaw.share)
-            thaw_terms = ThawTerms(hardly, *budget, thaw.above, least)
+            thaw_terms = ThawTerms(*budget, thaw.above, max(thaw.above, correction.spread))
         kept = math.inf if capital is None else capital
         self.limits = Limits(how, terms.max_stake, kept, line_terms, thaw_terms)
         over, kernels = correction.over, correction.kernels

@@ -153,10 +153,6 @@ class Log:
         """Whether a column says when outcomes were known."""
         return self.clock is not None and self.clock.known is not None
 
-    def any_unstaked(self, least: float) -> bool:
-        """Whether less than this was staked in some row."""
-        return bool((self.frame["stake"].abs() < least).any()) if self.names.get("stake") else False
-
     def bettors(self) -> list[Any] | None:
         """The customer of each row: the names of her levels, None if there are none; None without columns."""
         if not self._levels:

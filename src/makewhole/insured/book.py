@@ -52,7 +52,7 @@ from makewhole.insured.refusals import (
     part_of,
 )
 from makewhole.insured.staking import StakeReader, beyond_capital
-from makewhole.insured.thaw import HARDLY, Thaw, ThawState
+from makewhole.insured.thaw import Thaw, ThawState
 from makewhole.insured.totals import exact_sum
 
 _new = tuple.__new__
@@ -79,7 +79,7 @@ class BetBook(Journaled):
     __slots__ = (  # a slot is read faster than an entry of a large dictionary
         "apart", "asks_own_price", "books_surcharges", "bounds", "cap", "capital", "capital_each",
         "capped", "classes", "count", "counted", "counts_room", "everyone", "graded", "grouped",
-        "groups", "guarded", "hardly", "journal", "leg_count", "lines", "loss_range", "max_exposure",
+        "groups", "guarded", "journal", "leg_count", "lines", "loss_range", "max_exposure",
         "max_stake", "memories", "next_id", "one_price", "one_sided", "only_upper_side", "opens",
         "publishing", "reader", "serial", "terms", "tests_forecasts", "thaw", "thawing",
     )  # fmt: skip
@@ -120,7 +120,6 @@ class BetBook(Journaled):
         self.tests_forecasts = classes is None and not terms.one_sided  # see `evidence`
         # No forecast can lose or win more, with corrections that stay among their targets.
         self.loss_range = self.count * terms.max_stake * (2.0 + terms.c_range[1] - terms.c_range[0])
-        self.hardly = HARDLY * self.cap
         both = {"one_sided": terms.one_sided, "one_price": self.one_price}
         self.reader = StakeReader(terms.max_stake, classes, **both)
         # --- what changes ---
@@ -132,7 +131,7 @@ class BetBook(Journaled):
         self.groups: dict[Name, Scope] = {}
         self.lines = None if lines is None else LineBook(lines, terms, self.journal)
         self.thawing = ThawState()
-        self.memories = Memories(corrections, self.cap, self.journal)
+        self.memories = Memories(corrections, self.cap, self.journal, thaw)
         self.bounds = GroupBounds()  # of all groups together, where each has its own correction
         if self.apart:
             for name in first.all_groups or ():
@@ -344,22 +343,23 @@ class BetBook(Journaled):
         legs, stakes, groups = entry.legs, entry.stakes, entry.groups
         happened = (y,) if len(legs) == 1 else [float(y == k) for k in range(len(legs))]
         payments, losses = pay(legs, stakes, happened)
-        for k, leg in enumerate(legs):
-            self._learn(k, leg, happened[k], losses[k], entry)
         if len(legs) == 1:
+            leg = legs[0]
             (loss, rest), turnover, c = losses[0], leg.gross, leg.c
         else:
             (loss, rest), turnover = exact_sum(payments), entry.gross
             c = sum([leg.c for leg in legs]) / len(legs)  # none of them is below 0
         totals, money = self.everyone.totals, None
         if self.tests_forecasts and totals.money is not None:
-            money = bet(totals.money, leg.mu, c, y)
+            money = bet(totals.money, legs[0].mu, c, y)
         totals.settle(journal, loss, rest, turnover, len(stakes), c, self.loss_range, money)
         if groups:
             self._settle_groups(entry, y, (loss, rest), turnover, c)
-        thaw = self.thaw
-        if thaw is not None and (turnover < self.hardly or thaw.share):
-            self._thaw(groups, thaw, unstaked=turnover < self.hardly)
+        if self.thaw is not None and self.thaw.share:
+            journal.keep(self.thawing)
+            self.thawing.profit = max(self.thawing.profit, -totals.loss)
+        for k, leg in enumerate(legs):
+            self._learn(k, leg, happened[k], losses[k], entry)
         if self.capped:
             self._book_losses(groups, losses)
         if self.lines is not None and stakes:
@@ -368,7 +368,7 @@ class BetBook(Journaled):
         return _new(Closing, (entry, y, payments))
 
     def _learn(self, k: int, leg: Any, y: Any, lost: tuple[float, float], entry: Open) -> None:
-        """Let a leg's correction learn; its inner correction learns from its own target, z − ĉ.
+        """Let a leg's correction learn from what was lost, and from a thaw.
 
         Raises a `ConservationError` unless the payments add up to the loss.
         """
@@ -380,11 +380,15 @@ class BetBook(Journaled):
             expected, target = rules.with_surcharge(expected, target, surcharge, leg.gross, booked)
         if loss != expected:
             check_conserved(loss, expected, entry.legs)
-        if not weight:
-            return
         if surcharge:
             loss = rules.learned_loss(loss, surcharge, self.terms.sound)
-        self.memories.learn(k, leg, entry.groups, target, weight, loss, rest)
+        left = 0.0
+        if leg.proposal[0] > self.memories.least[k]:
+            left = self._to_concede()
+        conceded = self.memories.learn(k, leg, entry.groups, target, weight, loss, rest, left)
+        if conceded:
+            self.journal.keep(self.thawing)
+            self.thawing.conceded += conceded
 
     def _settle_groups(
         self, entry: Open, y: Any, lost: tuple[float, float], turnover: float, c: float
@@ -435,17 +439,13 @@ class BetBook(Journaled):
 
     # --- a thaw, a day, another capital -------------------------------------------------------------------
 
-    def _thaw(self, groups: tuple[Name, ...], thaw: Thaw, *, unstaked: bool) -> None:
-        """Lower λ after a settlement with hardly any stakes, and count what that concedes."""
-        totals, state = self.everyone.totals, self.thawing
-        self.journal.keep(state)
-        if thaw.share:
-            state.profit = max(state.profit, -totals.loss)
-        if unstaked:
-            left = thaw.allowed(totals.rounds, state.profit) - state.conceded
-            if thaw.per_day is not None:
-                left = min(left, thaw.per_day - (state.conceded - state.before))
-            state.conceded += self.memories.lower(groups, thaw, left)
+    def _to_concede(self) -> float:
+        """What the thaw may still concede."""
+        thaw, state = self.thaw, self.thawing
+        if thaw is None:
+            return 0.0
+        left = thaw.allowed(self.everyone.totals.rounds, state.profit) - state.conceded
+        return left if thaw.per_day is None else min(left, thaw.per_day - (state.conceded - state.before))
 
     def frozen(self) -> bool:
         """Whether settling a forecast without stakes would change anything, because of a thaw."""

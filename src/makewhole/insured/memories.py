@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from makewhole import rules
-from makewhole.corrections import BookCorrection, Terms
+from makewhole.corrections import BookCorrection, Proposal, Terms
 from makewhole.corrections.names import Name
 from makewhole.insured.journal import Journal, Journaled
 from makewhole.insured.thaw import Thaw
@@ -19,12 +20,17 @@ class Memories(Journaled):
     """The corrections of a book, one per leg, and what each has learned.
 
     `inner` is the same for the inner corrections of reserves. `cap` is the cap that one correction sees.
+    A thaw lowers only a λ above `least`, one number per leg, and an inner λ above `above`.
     """
 
     changing = ("corrections", "cap")
 
-    def __init__(self, corrections: list[BookCorrection], cap: float, journal: Journal) -> None:
+    def __init__(
+        self, corrections: list[BookCorrection], cap: float, journal: Journal, thaw: Thaw | None
+    ) -> None:
         first = corrections[0]
+        self.above = math.inf if thaw is None else thaw.above
+        self.least = [max(self.above, correction.spread) for correction in corrections]
         self.corrections, self.cap, self.journal = corrections, cap, journal
         self.grouped, self.composed = first.grouped, first.over is not None
         self.simple = not (self.grouped or self.composed)  # a correction has one memory
@@ -71,47 +77,49 @@ class Memories(Journaled):
         weight: float,
         loss: float,
         rest: float,
-    ) -> None:
-        """Let a leg's correction learn; its inner correction learns from its own target, z − ĉ."""
-        correction = self.corrections[k]
-        if self.simple:
-            key, own = self.keys[k], self.own
-            memory = own[key]
-            self.journal.append((own, (key, memory)))
-            own[key] = correction.learned(memory, leg.proposal, target, weight, loss, rest)
-            return
-        keys, memory = self._recall(k, groups)
-        after = correction.learned(memory, leg.proposal, target, weight, loss, rest)
-        self._remember(keys, correction, after)
-        if leg.inner is not None:
-            inner: Any = correction.over
-            before, own_target = self._recall_inner(keys[0], inner), target + leg.origin - leg.c_hat
-            learned = inner.learned(before, leg.inner, own_target, weight, loss, rest)
-            self._set(self.inner, keys[0], learned)
+        left: float,
+    ) -> float:
+        """Let a leg's correction learn, in one step with a thaw; returns what the thaw concedes.
 
-    def lower(self, groups: tuple[Name, ...], thaw: Thaw, left: float) -> float:
-        """Teach the corrections an imaginary bet, which lowers λ; returns what that concedes, at most `left`.
-
-        Lowering the λ of a reserve's inner correction is free: the reserve's bound does not depend on it.
+        `left` is the most that it may concede. The imaginary bet of a thaw fills the part of the cap that was
+        not staked.
         """
-        conceded = 0.0
-        for k, correction in enumerate(self.corrections):
-            keys, memory = self._recall(k, groups)
-            proposal, moved = correction.proposed(memory)
-            if correction.over is not None:
-                self._lower_inner(keys[0], correction.over, thaw)
-            if proposal.lam <= max(thaw.above, correction.spread) or left - conceded <= 0.0:
-                continue
-            weight, cost = rules.concede(proposal.lam, left - conceded, self.cap)
-            self._remember(keys, correction, correction.learned(moved, proposal, 0.0, weight, -cost, 0.0))
-            conceded += cost
+        if self.simple and left <= 0.0:  # the usual case
+            if weight:
+                key, own = self.keys[k], self.own
+                memory = own[key]
+                self.journal.append((own, (key, memory)))
+                own[key] = self.corrections[k].learned(memory, leg.proposal, target, weight, loss, rest)
+            return 0.0
+        correction, (keys, memory) = self.corrections[k], self._recall(k, groups)
+        extra = conceded = lower = 0.0
+        if left > 0.0:
+            lower = _least_lam(correction, memory, leg.proposal, self.least[k])
+        if lower:
+            extra, conceded = rules.concede(lower, 1.0 - weight, left, self.cap)
+        if weight or extra:
+            aim, both = rules.with_thaw(target, weight, leg.proposal.lam - lower, extra)
+            after = correction.learned(memory, leg.proposal, aim, both, loss - conceded, rest)
+            self._remember(keys, correction, after)
+        if leg.inner is not None:
+            self._learn_inner(keys[0], leg, correction.over, (target, weight, loss, rest))
         return conceded
 
-    def _lower_inner(self, key: Key, inner: BookCorrection, thaw: Thaw) -> None:
-        proposal, moved = inner.proposed(self._recall_inner(key, inner))
-        if proposal.lam > thaw.above:
-            cost = self.cap * proposal.lam
-            self._set(self.inner, key, inner.learned(moved, proposal, 0.0, 1.0, -cost, 0.0))
+    def _learn_inner(self, key: Key, leg: Any, inner: Any, lesson: tuple[float, float, float, float]) -> None:
+        """Let an inner correction learn from its own target, z − ĉ.
+
+        A thaw lowers it, too. That is free: the bound of the reserve over it does not depend on it.
+        """
+        target, weight, loss, rest = lesson
+        memory, extra, conceded = self._recall_inner(key, inner), 0.0, 0.0
+        lower = _least_lam(inner, memory, leg.inner, self.above)
+        if lower:
+            extra, conceded = rules.concede(lower, 1.0 - weight, math.inf, self.cap)
+        if weight or extra:
+            own = target + leg.origin - leg.c_hat
+            aim, both = rules.with_thaw(own, weight, leg.inner.lam - lower, extra)
+            learned = inner.learned(memory, leg.inner, aim, both, loss - conceded, rest)
+            self._set(self.inner, key, learned)
 
     def highest(self) -> float:
         """The largest λ that a correction would propose now."""
@@ -166,3 +174,15 @@ class Memories(Journaled):
     def _set(self, items: dict[Key, Any], key: Key, value: Any) -> None:
         self.journal.append((items, (key, items.get(key))))
         items[key] = value
+
+
+def _least_lam(correction: BookCorrection, memory: Any, proposal: Proposal, least: float) -> float:
+    """The λ that a thaw lowers; 0 if it is not above `least`.
+
+    It is the smaller of the forecast's own λ and the present one: λ may have come down while the forecast was
+    open, and a thaw must not take it below 0.
+    """
+    lam = proposal.lam
+    if lam > least:
+        lam = min(lam, correction.proposed(memory)[0].lam)
+    return lam if lam > least else 0.0

@@ -25,7 +25,7 @@ _MOST_CLASSES = 100_000
 # and, with any correction, the share that a named customer may win.
 _SPREAD, _FOR_THAW, _LINE = 0.02, 0.5, 0.4
 # Without either: what the default correction's thaw may concede, in caps times the square root of the rounds.
-_ROOT = 5.0
+_ROOT = 2.0
 
 
 class Settings(NamedTuple):

@@ -1,4 +1,4 @@
-"""A thaw: lower c while no customer stakes, and count what that concedes."""
+"""A thaw: lower c where forecasts are not staked in full, and count what that concedes."""
 
 from __future__ import annotations
 
@@ -8,23 +8,20 @@ from makewhole import arguments
 from makewhole.insured.journal import Journaled
 from makewhole.rules import thaw_allowed
 
-# Stakes below this part of the cap do not count: they would prevent a thaw at no cost.
-HARDLY = 0.01
-
 _MOST = 1e100
 
 
 @dataclass(frozen=True)
 class Thaw:
-    """Lower λ after a forecast was settled with hardly any stakes, within a budget.
+    """Lower λ with every forecast that was not staked in full, within a budget.
 
-    If c is too wide for everyone, nothing is learned, and c stays as it is. With a thaw, the correction then
-    learns from an imaginary bet, which would have been balanced at λ = 0: λ comes down, as if M·λ had been
-    won. As nothing was won, later customers may win that much more. What is conceded in this way is at most
-    the budget after t settled forecasts, budget + per_forecast·t + root·√t + share·P, where P is the largest
-    profit so far. The certificate grows by the first three of these. "Hardly any" is less than a hundredth of
-    the cap. So a customer who stakes a hundredth on every forecast keeps λ where it is; if c is ½, that costs
-    a clairvoyant nothing.
+    If c is too wide for everyone, nothing is learned, and c stays as it is. With a thaw, the correction also
+    learns from an imaginary bet, which fills the part of the cap that was not staked, w̃ = 1 − A/M, and would
+    have been balanced at λ = 0. Both are one step: λ moves by η·(w·(x − λ) − w̃·λ). So λ comes down as if
+    M·w̃·λ had been won. As nothing was won, later customers may win that much more. What is conceded in this
+    way is at most the budget after t settled forecasts, budget + per_forecast·t + root·√t + share·P, where P
+    is the largest profit so far. The certificate grows by the first three of these. Small stakes cannot
+    prevent a thaw: they leave most of the cap unstaked.
 
     Parameters
     ----------
