@@ -242,16 +242,15 @@ CALM = 4.0
 LINE_PACE = 5000.0
 
 
-def line_price(
-    left: float, at_risk: float, scale: float, room: float, margin: float, top: float, least: float
-) -> float:
+def line_price(left: float, at_risk: float, scale: float, room: float, top: float, least: float) -> float:
     """Return the least c (one-sided: ask) for a customer when this much of her line is left.
 
     It is at least `least`, and smooth in her settled bets. Her open bets count only when less than `room`,
-    the most that a forecast can lose, would be left after them: otherwise many open bets would price her out.
+    the most that she can take on one forecast, would be left after them: otherwise many open bets would price
+    her out.
     """
     asked = barrier_price(left, scale, False, top, least)
-    left -= at_risk + margin
+    left -= at_risk + 1e-12 * room  # rounding must not exceed a line
     return asked if left >= room else barrier_price(left, room, True, top, asked)
 
 

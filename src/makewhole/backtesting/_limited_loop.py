@@ -1,10 +1,12 @@
 """The loop of a backtest with a capital, with lines of capital for named customers, or with a thaw.
 
 Every outcome is known before the next forecast, and each forecast has one stake. So nothing else is ever open
-when a stake is placed. accounts[who] = [line, scale of its price, what she has taken, what rounding cut off
-from that]. by[t] has the numbers of her levels, −1 for one without a name: no columns if none has. totals =
-[loss, what rounding cut off from it, sum of c, how many c < 0, loss at the model's odds, turnover, refused
-stakes, their sum, what the thaw has conceded, the largest profit].
+when a stake is placed. `names` are (by, accounts, limits): by[t] has the numbers of her levels, the widest
+first, −1 for one without a name (no columns if none has). accounts[who] = [what she has taken, what rounding
+cut off from that, what had thawed of her line, after how many settled forecasts]. limits[who] has two rows,
+as a customer and as a group above one, each a `Limit`; a single one is for all. totals = [loss, what rounding
+cut off from it, sum of c, how many c < 0, loss at the model's odds, turnover, refused stakes, their sum, what
+the thaw has conceded, the largest profit].
 """
 
 from __future__ import annotations
@@ -25,11 +27,14 @@ from makewhole.rules import (
     least_price,
     left_of,
     line_price,
+    most_paid,
     own_price,
     publish,
     refine,
+    stops,
     surcharge,
     thaw_allowed,
+    thawed_line,
     too_much,
     with_surcharge,
     with_thaw,
@@ -40,11 +45,10 @@ from makewhole.rules import (
 class LineTerms(NamedTuple):
     """What all lines have in common, as in `LineBook`."""
 
-    room: float
-    margin: float
     top: float
     keep_gains: bool
     spread: float
+    thaw: float
 
 
 class ThawTerms(NamedTuple):
@@ -59,59 +63,92 @@ class ThawTerms(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """How forecasts are published, the cap M, and what limits stakes; `capital` is infinite without one."""
+    """How forecasts are published, the cap M, and what limits stakes; `capital` is infinite without one.
+
+    With `stop`, selling stops where a stake can win too little; `spread` is what the base's price is without.
+    """
 
     how: Publishing
     max_stake: float
     capital: float
     lines: LineTerms
     thaw: ThawTerms
+    stop: bool
+    spread: float
 
 
-def surcharge_of(
-    names: Any, t: int, b: float, said: tuple[float, float, float], lines: LineTerms, how: Publishing
-) -> float:
-    """Return what a stake costs a customer in addition to the published price; `said` is (μ, c, μ̂).
+def last_of(by: Any, t: int) -> int:
+    """Return which of her levels is her own name: the last that is there, or −1."""
+    last: int = by.shape[1] - 1
+    while last >= 0 and by[t, last] < 0:
+        last -= 1
+    return last
 
-    Here and below `names` are (by, accounts). Her price is the highest among her levels.
-    """
-    by, accounts = names
-    mu, c, mu_hat = said
-    price, named = lines.spread, False
-    for k in range(by.shape[1]):
+
+def limit_of(limits: Any, who: int, row: int) -> tuple[float, float, float, float]:
+    """Return the limits of a name: row 0 as a customer, row 1 as a group."""
+    at = who if len(limits) > 1 else 0
+    return limits[at, row, 0], limits[at, row, 1], limits[at, row, 2], limits[at, row, 3]
+
+
+def thawed_of(accounts: Any, who: int, limit: Any, thaw: float, rounds: int) -> float:
+    """Return what has thawed of a line by now."""
+    taken, since = accounts[who, 0] + accounts[who, 1], rounds - accounts[who, 3]
+    return thawed_line(limit[0], limit[2], thaw, taken, accounts[who, 2], since)
+
+
+def price_of(names: Any, t: int, lines: LineTerms, rounds: int) -> float:
+    """Return a customer's price, the highest among her levels; −1 without a name."""
+    by, accounts, limits = names
+    last, price = last_of(by, t), lines.spread
+    for k in range(last + 1):
         who = by[t, k]
         if who >= 0:
-            left = left_of(accounts[who, 0], accounts[who, 2], accounts[who, 3])
-            price = line_price(left, 0.0, accounts[who, 1], lines.room, lines.margin, lines.top, price)
-            named = True
-    if not named:
-        return 0.0
-    own_mu, own_c = own_price(mu, c, mu_hat, price, how.one_sided, how.sound)
-    return surcharge(b, mu, c, own_mu, own_c)
+            limit = limit_of(limits, who, 0 if k == last else 1)
+            line = limit[0] + thawed_of(accounts, who, limit, lines.thaw, rounds)
+            left = left_of(line, accounts[who, 0], accounts[who, 1])
+            price = line_price(left, 0.0, limit[2], limit[3], lines.top, price)
+    return price if last >= 0 else -1.0
 
 
-def refused(names: Any, t: int, risk: float, capital: float, lost: float) -> bool:
-    """Whether a stake that can lose this much is more than the capital, or one of her lines, leaves."""
-    by, accounts = names
-    for k in range(by.shape[1]):
+def beyond(names: Any, t: int, size: float, risk: float, lines: LineTerms, rounds: int) -> bool:
+    """Whether a stake is more than her share of the cap, or can take more than one of her lines leaves."""
+    by, accounts, limits = names
+    last = last_of(by, t)
+    for k in range(last + 1):
         who = by[t, k]
         if who >= 0:
-            taken = accounts[who, 2] + accounts[who, 3]
-            if too_much(accounts[who, 0], taken, 0.0, 0.0, risk):
+            limit = limit_of(limits, who, 0 if k == last else 1)
+            line = limit[0] + thawed_of(accounts, who, limit, lines.thaw, rounds)
+            taken = accounts[who, 0] + accounts[who, 1]
+            if size > limit[1] * (1.0 + 2.0**-50) or too_much(line, taken, 0.0, 0.0, risk):
                 return True
-    return too_much(capital, lost, 0.0, 0.0, risk)
+    return False
 
 
-def pay(names: Any, t: int, paid: float, keep_gains: bool) -> None:
+def stopped(b: float, said: Any, more: float, limits: Limits, thawing: bool) -> bool:
+    """Whether selling stops for a stake; `said` is (μ, c, μ̂, ĉ)."""
+    mu, c, mu_hat, c_hat = said
+    base_mu, base_c, _ = publish(mu_hat, c_hat, limits.spread, limits.how, 0.0)
+    base = most_paid(b, abs(b), base_mu, base_c, 0.0)
+    most, common = most_paid(b, abs(b), mu, c, more), most_paid(b, abs(b), mu, c, 0.0)
+    return b != 0.0 and stops(most, base, common, thawing)
+
+
+def pay(names: Any, t: int, paid: float, lines: LineTerms, rounds: int) -> None:
     """Add what she was paid to the accounts of her levels."""
-    by, accounts = names
-    for k in range(by.shape[1]):
+    by, accounts, limits = names
+    last = last_of(by, t)
+    for k in range(last + 1):
         who = by[t, k]
         if who >= 0:
-            taken, low = add_exactly(accounts[who, 2], accounts[who, 3], paid)
-            if taken < 0.0 and not keep_gains:
+            limit = limit_of(limits, who, 0 if k == last else 1)
+            accounts[who, 2] = thawed_of(accounts, who, limit, lines.thaw, rounds)
+            accounts[who, 3] = rounds
+            taken, low = add_exactly(accounts[who, 0], accounts[who, 1], paid)
+            if taken < 0.0 and not lines.keep_gains:
                 taken = low = 0.0
-            accounts[who, 2], accounts[who, 3] = taken, low
+            accounts[who, 0], accounts[who, 1] = taken, low
 
 
 def thaw_left(thaw: ThawTerms, rounds: int, profit: float, conceded: float) -> float:
@@ -134,13 +171,13 @@ def make_limited_replay(
 ) -> Callable[..., None]:
     """Return the loop of Algorithm 1 over columns, with a capital, lines and a thaw.
 
-    `book` is ((by, accounts), how many forecasts were settled before).
+    `book` is (names, how many forecasts were settled before).
     """
 
     def replay(memory: Any, columns: Any, book: Any, limits: Limits, totals: Any, out: Any) -> None:
         values, marks, inner_values, inner_marks = memory
         (mu_hat, c_hat, outcome, net, gross), (names, rounds) = columns, book
-        how, max_stake, capital, lines, thaw = limits
+        how, max_stake, capital, lines, thaw, stop, _ = limits
         c_out, lam_out, total_out, mu_out, loss_out = out  # the last two are empty if not wanted
         total, low, conceded, profit = totals[0], totals[1], totals[8], totals[9]
         for t in range(len(mu_hat)):
@@ -150,15 +187,25 @@ def make_limited_replay(
             least = least_price(left, 1, max_stake, how.one_sided)
             mu, c, origin = publish(mu_hat[t], width, proposal[0], how, least)
             b, size, loss, told, target, weight = net[t], gross[t], 0.0, 0.0, 0.0, 0.0
-            more = surcharge_of(names, t, b, (mu, c, mu_hat[t]), lines, how)
-            if refused(names, t, worst_loss(b, size, mu, c, more), capital, total + low):
+            price, more = price_of(names, t, lines, rounds + t), 0.0
+            if price >= 0.0:
+                own_mu, own_c = own_price(mu, c, mu_hat[t], price, how.one_sided, how.sound)
+                more = surcharge(b, mu, c, own_mu, own_c)
+            risk = worst_loss(b, size, mu, c, more)
+            thawing = proposal[0] > thaw.least and thaw_left(thaw, rounds + t, profit, conceded) > 0.0
+            said = (mu, c, mu_hat[t], c_hat[t])
+            if (
+                too_much(capital, total + low, 0.0, 0.0, risk)
+                or beyond(names, t, size, risk, lines, rounds + t)
+                or (stop and stopped(b, said, more, limits, thawing))
+            ):
                 totals[6], totals[7] = totals[6] + 1.0, totals[7] + size
             else:
                 loss, target, weight = balance(mu, c, origin, outcome[t], b, size, max_stake)
                 loss, target = with_surcharge(loss, target, more, size, how.sound)
                 told = learned_loss(loss, more, how.sound)
                 total, low = add_exactly(total, low, loss)
-                pay(names, t, loss, lines.keep_gains)
+                pay(names, t, loss, lines, rounds + t + 1)
                 totals[4], totals[5] = totals[4] + b * (outcome[t] - mu_hat[t]), totals[5] + size
             profit, extra, cost, lower = max(profit, -(total + low)), 0.0, 0.0, 0.0
             if proposal[0] > thaw.least:
@@ -201,5 +248,5 @@ def compiled_limited_replay(
     inner_propose, inner_observe = inner or (none_propose, none_observe)
     kernels = (propose, observe, inner_propose, inner_observe)
     replay = make_limited_replay(*kernels, composed=inner is not None)
-    own = (surcharge_of, refused, pay, thaw_left, turn_back)
+    own = (last_of, limit_of, thawed_of, price_of, beyond, stopped, pay, thaw_left, turn_back)
     return jit(replay, *HELPERS, *own, *kernels)

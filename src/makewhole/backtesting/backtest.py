@@ -189,13 +189,13 @@ class Case(NamedTuple):
         one_stake_each = not self.late and self.log.names["id"] is None
         if f.classes is not None or f.max_exposure is not None or not plain or not one_stake_each:
             return False
-        return self.named or self.thawing or f.capital is not None
+        return self.named or self.thawing or f.stop or f.capital is not None
 
     @property
     def live(self) -> bool:
         """Whether only a forecaster can run this, bet by bet, unless the loop with limits can."""
         f, rule = self.forecaster, self.correction
-        if self.thawing or self.named or f.max_exposure is not None:
+        if self.thawing or self.named or f.stop or f.max_exposure is not None:
             return True
         if f.capital is not None and (self.late or not _keeps_to(rule, self.terms, f.capital)):
             return True
@@ -243,7 +243,9 @@ def _compiled_run(case: Case, *, trace: bool) -> Run:
     rule, terms, log, f = case.correction, case.terms, case.log, case.forecaster
     if case.limited:
         lines = f.lines if case.named else None
-        return LimitedRun(rule, terms, log, capital=f.capital, lines=lines, thaw=f.thaw, trace=trace)
+        limits: Any = {"capital": f.capital, "lines": lines, "thaw": f.thaw}
+        limits |= {"stop": f.stop, "spread": f.book.spread}
+        return LimitedRun(rule, terms, log, trace=trace, **limits)
     if rule.over is not None and all(one.kernels is None for one in rule.split(tuple(log.group_names))):
         raise TypeError(
             f"a Reserve with over=... must not override propose or observe in a backtest; got {rule!r}"

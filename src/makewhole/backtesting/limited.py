@@ -15,13 +15,13 @@ from makewhole.backtesting.run import Out, Run
 from makewhole.corrections import BookCorrection, Certificate, Terms
 from makewhole.corrections.names import Name
 from makewhole.insured.journal import Journal
-from makewhole.insured.lines import LineBook, Lines
+from makewhole.insured.lines import Limit, LineBook, Lines
 from makewhole.insured.thaw import Thaw
 from makewhole.jit import call
 from makewhole.rules import Publishing
 
 _NOBODY = np.zeros((0, 0), np.int64)
-_NO_LINES = LineTerms(0.0, 0.0, 0.0, True, 0.0)
+_NO_LINES = LineTerms(0.0, True, 0.0, 0.0)
 _NO_THAW = ThawTerms(0.0, 0.0, 0.0, 0.0, math.inf, math.inf)
 
 
@@ -40,31 +40,33 @@ class LimitedRun(Run):
         capital: float | None,
         lines: Lines | None,
         thaw: Thaw | None,
+        stop: bool,
+        spread: float,
         trace: bool,
     ) -> None:
         how = Publishing(terms.one_sided, terms.sound, correction.integrates)
         super().__init__(correction, terms.max_stake, how, log, trace=trace)
         self.totals = np.zeros(10)
         self.names: list[Name] = []
-        self.accounts = np.zeros((0, 4))
+        self.accounts, self.own_limits = np.zeros((0, 4)), np.zeros((1, 2, len(Limit._fields)))
         line_terms, thaw_terms = _NO_LINES, _NO_THAW
         if lines is not None:
             book = LineBook(lines, terms, Journal())
-            line_terms = LineTerms(book.room, book.margin, book.top, lines.keep_gains, lines.spread)
+            line_terms = LineTerms(book.top, lines.keep_gains, lines.spread, lines.thaw)
             self.names = log.number_bettors()
-            self.accounts = _begin(self.names, book)
+            self.accounts, self.own_limits = np.zeros((len(self.names), 4)), _limits(self.names, book)
         if thaw is not None:
             budget = (thaw.budget, thaw.per_forecast, thaw.root, thaw.share)
             thaw_terms = ThawTerms(*budget, thaw.above, max(thaw.above, correction.spread))
         kept = math.inf if capital is None else capital
-        self.limits = Limits(how, terms.max_stake, kept, line_terms, thaw_terms)
+        self.limits = Limits(how, terms.max_stake, kept, line_terms, thaw_terms, stop, spread)
         over, kernels = correction.over, correction.kernels
         self._replay = compiled_limited_replay(*(kernels or ()), None if over is None else over.kernels)
 
     def play(self, chunk: Chunk, out: Out) -> None:
         """Run the loop over a chunk."""
         by: Any = _NOBODY if chunk.by is None else chunk.by
-        book = ((by, self.accounts), self.sums.rounds)
+        book = ((by, self.accounts, self.own_limits), self.sums.rounds)
         call(self._replay, self.players[0].memory, chunk.columns, book, self.limits, self.totals, out)
 
     def result(self, certificate: Certificate, backend: str | None) -> BacktestResult:
@@ -74,11 +76,8 @@ class LimitedRun(Run):
         return replace(super().result(certificate, backend), **limited)
 
 
-def _begin(names: list[Name], book: LineBook) -> Any:
-    """Return unused accounts for these names: see `_limited_loop.py`."""
-    accounts = np.zeros((len(names), 4))
-    accounts[:, :2] = book.each, book.each_scale
-    for k, name in enumerate(names if book.of else ()):
-        line = book.lines.line_of(name)
-        accounts[k, :2] = line, book.scale_of(line)
-    return accounts
+def _limits(names: list[Name], book: LineBook) -> Any:
+    """Return the limits of these names, as customers and as groups; one for all, if none has its own."""
+    several = names if book.named else [""]
+    pairs = [(book.limit_of(name, last=True), book.limit_of(name, last=False)) for name in several]
+    return np.array(pairs, dtype=np.float64)

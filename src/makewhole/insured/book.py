@@ -7,6 +7,7 @@ one and undoes it. The formulas are in `makewhole.rules`, the records that chang
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ class BetBook(Journaled):
         One per leg: a leg is the event itself, or one of its classes. Classes at one price are one leg.
     classes
         None for a binary event, otherwise the number of classes.
-    max_exposure, capital, graded, lines, thaw
+    max_exposure, capital, graded, lines, thaw, stop
         As in `InsuredForecaster`.
     """
 
@@ -81,7 +82,7 @@ class BetBook(Journaled):
         "capped", "classes", "count", "counted", "counts_room", "everyone", "graded", "grouped",
         "groups", "guarded", "journal", "leg_count", "lines", "loss_range", "max_exposure",
         "max_stake", "memories", "next_id", "one_price", "one_sided", "only_upper_side", "opens",
-        "publishing", "reader", "serial", "terms", "tests_forecasts", "thaw", "thawing",
+        "publishing", "reader", "serial", "spread", "stop", "terms", "tests_forecasts", "thaw", "thawing",
     )  # fmt: skip
     changing = ("serial", "next_id", "bounds", "capital")
 
@@ -96,6 +97,7 @@ class BetBook(Journaled):
         graded: bool = False,
         lines: Lines | None = None,
         thaw: Thaw | None = None,
+        stop: bool = False,
     ) -> None:
         first = corrections[0]
         self.classes, self.graded, self.thaw = classes, graded, thaw
@@ -116,6 +118,8 @@ class BetBook(Journaled):
         self.books_surcharges = terms.sound and not first.at_own_price
         self.counts_room = capital is not None or first.line_bound(self.terms) is not None
         self.capped = max_exposure is not None
+        # Selling stops if a stake can win less than half of what it could at the base's price, ĉ + spread.
+        self.stop, self.spread = stop, max(first.spread, 0.0 if lines is None else lines.spread)
         self.counted = self.counts_room or self.capped
         self.tests_forecasts = classes is None and not terms.one_sided  # see `evidence`
         # No forecast can lose or win more, with corrections that stay among their targets.
@@ -232,26 +236,25 @@ class BetBook(Journaled):
 
     # --- take ---------------------------------------------------------------------------------------------
 
-    def take(self, entry: Open, stake: Any, by: Any, price: Any = None) -> int:
-        """Take a stake if every limit leaves room for it; returns its place among the payments."""
+    def take(self, entry: Open, stake: Any, by: Any, price: Any = None, along: Sequence[Open] = ()) -> int:
+        """Take a stake if every limit leaves room for it; returns its place among the payments.
+
+        `along` are open forecasts that share the cap of this one, for the share of a name.
+        """
         mark = len(self.journal)
         try:
-            return self._take(entry, stake, by, price)
+            return self._take(entry, stake, by, price, along)
         except StakeRefused as refused:
             if self.classes is None:  # with classes, the limit is that of the cap that refused
-                self._find_limit(refused, mark, entry, stake, by)
+
+                def trial(size: float) -> None:
+                    self.journal.undo(mark)
+                    self._take(entry, math.copysign(size, stake), by, None, along)
+
+                find_limit(refused, trial)
             raise
 
-    def _find_limit(self, refused: StakeRefused, mark: int, entry: Open, stake: Any, by: Any) -> None:
-        """Set the limit of a refusal to a size that would be taken; leaves the last trial to be undone."""
-
-        def trial(size: float) -> None:
-            self.journal.undo(mark)
-            self._take(entry, math.copysign(size, stake), by, None)
-
-        find_limit(refused, trial)
-
-    def _take(self, entry: Open, stake: Any, by: Any, price: Any) -> int:
+    def _take(self, entry: Open, stake: Any, by: Any, price: Any, along: Sequence[Open]) -> int:
         journal, lines, legs, stakes = self.journal, self.lines, entry.legs, entry.stakes
         levels = () if by is None else read_levels(by)
         amounts = self.reader.read(entry, stake)
@@ -260,7 +263,7 @@ class BetBook(Journaled):
         if lines is None:
             levels = ()
         elif levels:
-            own = lines.price(levels)
+            own = lines.price(levels, self.everyone.totals.rounds)
             if own > (legs[0].mu if self.one_sided else legs[0].c) or len(legs) > 1:
                 surcharges = lines.surcharges(legs, amounts, own)
         if price is not None:
@@ -281,9 +284,13 @@ class BetBook(Journaled):
                 raise beyond_capital(capital, everyone, entry, before, amounts)
         if self.capital_each is not None:
             self._check_groups(self.capital_each, entry, before, amounts)
-        placed = _new(Stake, (parts, name, levels, surcharges))
+        placed, lowered = _new(Stake, (parts, name, levels, surcharges)), then < before
         if lines is not None and (levels or stakes):
-            lines.enter(entry, placed)
+            if levels:
+                lines.check_shares((entry, *along), placed)
+            lowered = lines.enter(entry, placed, totals.rounds) and lowered
+        if self.stop and not lowered:
+            self._check_stop(legs, amounts, surcharges)
         everyone.risk(journal, then - before)
         for group in entry.groups:
             self.groups[group].risk(journal, then - before)
@@ -291,6 +298,28 @@ class BetBook(Journaled):
         journal.append((stakes, place))
         stakes.append(placed)
         return place
+
+    def _check_stop(
+        self, legs: Sequence[Any], amounts: tuple[float, ...], surcharges: tuple[float, ...]
+    ) -> None:
+        """Refuse a stake that could win too little at her price: it would fill the cap at little cost."""
+        how, spread, least = self.publishing, self.spread, self.memories.least
+        here, at_base, thawing = [], [], False
+        for k, leg in enumerate(legs):
+            b, size = amounts[k], abs(amounts[k])
+            mu, c, _ = rules.publish(leg.mu_hat, leg.c_hat, spread, how, 0.0)
+            here.append((b, size, leg.mu, leg.c))
+            at_base.append((b, size, mu, c))
+            thawing = thawing or leg.proposal[0] > least[k]
+        pays = _most_paid if len(legs) == 1 else rules.most_paid_on_classes
+        common, base = pays(here, 0.0), pays(at_base, 0.0)
+        most = pays(here, sum(surcharges))
+        if any(amounts) and rules.stops(most, base, common, thawing and self._to_concede() > 0.0):
+            raise StakeRefused(
+                f"at this price the stake could win at most {max(0.0, most):g}, less than half of the "
+                f"{base:g} at the base's own price: selling has stopped",
+                0.0,
+            )
 
     def _check_groups(self, capital: float, entry: Open, before: float, amounts: tuple[float, ...]) -> None:
         """Refuse a stake that could make a group lose more than its capital."""
@@ -363,7 +392,7 @@ class BetBook(Journaled):
         if self.capped:
             self._book_losses(groups, losses)
         if self.lines is not None and stakes:
-            self.lines.leave(entry, payments)
+            self.lines.leave(entry, payments, totals.rounds)
         self._leave(entry)
         return _new(Closing, (entry, y, payments))
 
@@ -416,7 +445,7 @@ class BetBook(Journaled):
     def void(self, entry: Open) -> None:
         """Remove a forecast: no money changes hands, and nothing is learned."""
         if self.lines is not None and entry.stakes:
-            self.lines.leave(entry, None)
+            self.lines.leave(entry, None, self.everyone.totals.rounds)
         for _, scope in self._scopes(entry.groups):
             self.journal.keep(scope.totals)
             scope.totals.voided += 1
@@ -547,7 +576,7 @@ class BetBook(Journaled):
         """μ and c of each leg for a customer of these levels."""
         if self.lines is None or not levels:
             return [(leg.mu, leg.c) for leg in entry.legs]
-        price = self.lines.price(levels)
+        price = self.lines.price(levels, self.everyone.totals.rounds)
         return [self.lines.own(leg, price) for leg in entry.legs]
 
     def own_forecast(self, entry: Open, levels: tuple[Name, ...]) -> Forecast:
@@ -589,3 +618,8 @@ class BetBook(Journaled):
         if type(outcome) is int and 0 <= outcome < (self.classes or 2):
             return outcome
         return arguments.outcome(outcome, self.classes, graded=self.graded)
+
+
+def _most_paid(legs: Sequence[tuple[float, float, float, float]], surcharge: float) -> float:
+    """The same as `rules.most_paid_on_classes` for a single leg."""
+    return rules.most_paid(*legs[0], surcharge)

@@ -48,7 +48,7 @@ AnyId = str | SupportsIndex
 # Names a customer: herself, or the groups she belongs to, the widest first, and herself.
 AnyBettor = AnyId | Sequence[AnyId]
 
-_LIMITS = ("classes", "max_exposure", "graded", "lines", "thaw")
+_LIMITS = ("classes", "max_exposure", "graded", "lines", "thaw", "stop")
 _SETTINGS = ("mode", "max_stake", "c_range", "one_sided", *_LIMITS)
 
 
@@ -104,13 +104,20 @@ class InsuredForecaster:
         refused if its price is no longer enough. For sound mode, or one-sided. By default that of the
         correction, if it was made for one.
     lines
-        `Lines`: the most each named customer may win in total. By default 0.4 of the capital, if there is
-        one, at a c of at least 0.02 if the correction has no spread. None: all pay the same price.
+        `Lines`: the most each named customer may win in total, and the share of a forecast's cap that she may
+        hold. By default a twenty-fifth of the capital, if there is one, and a tenth of the cap, at a c of at
+        least 0.02 if the correction has no spread. None: all pay the same price.
     thaw
         `Thaw`: how much may be conceded to lower λ while no customer stakes. The certificate grows by this,
-        unless it is a share of past profits. By default, for the default correction only: half of the
-        capital, which the correction then does not use; without a capital, 5·max_stake (of all classes)
+        unless it is a share of past profits. By default, for the default correction only: a fifth of the
+        capital, which the correction then does not use; without a capital, 2·max_stake (of all classes)
         times the square root of the number of forecasts.
+    stop
+        Whether selling stops at a high price: a stake is refused if it can win less than half of what it
+        could at the base's own price (ĉ plus the spread), unless it lowers both the most that the forecast
+        can lose and the most that the customer can win. Otherwise a customer who knows the outcomes fills
+        the cap for nothing once her price is ½. By default with a capital, or lines. Without names a book
+        cannot tell an informed customer from the others: if she keeps coming, everyone's price rises.
     classes
         None for a binary event, else K. Outcomes are then 0 … K−1, and stakes are arrays of K numbers.
     graded
@@ -156,15 +163,17 @@ class InsuredForecaster:
         graded: bool = False,
         lines: Lines | Default | None = "default",
         thaw: Thaw | Default | None = "default",
+        stop: bool | Default = "default",
     ) -> None:
         given: Any = {"mode": mode, "max_stake": max_stake, "c_range": c_range, "one_sided": one_sided}
         given |= {"max_exposure": max_exposure, "capital": capital, "classes": classes, "graded": graded}
-        given |= {"lines": lines, "thaw": thaw}
+        given |= {"lines": lines, "thaw": thaw, "stop": stop}
         chosen = read_settings(correction, **given)
         self._given = given | {"correction": copy.deepcopy(correction)}  # to try another capital
         self.max_stake, self.c_range, _, self.one_sided, _ = chosen.terms
         self.mode, self.classes, self.max_exposure = chosen.mode, chosen.classes, chosen.max_exposure
         self.graded, self.lines, self.thaw = chosen.graded, chosen.lines, chosen.thaw
+        self.stop = chosen.stop
         self.base = None if base is None else adapt(base, self.classes, graded=self.graded)
         self._terms = chosen.terms
         self._lock = threading.Lock()
@@ -276,7 +285,7 @@ class InsuredForecaster:
         if self.book.lines is None:
             raise ValueError("account() needs lines: create the forecaster with capital=... or lines=...")
         with self._turn(), self.book.journal:
-            return self.book.lines.customer(read_name("name", name))
+            return self.book.lines.customer(read_name("name", name), self.book.everyone.totals.rounds)
 
     def stake(
         self,

@@ -276,13 +276,15 @@ class Account(Journaled):
     """What a name has taken, net, on settled forecasts, and what her open bets can take at most.
 
     `low` is what rounding has cut off from `total`; `open` counts the forecasts that she has bets on.
+    `thawed` is what her line had thawed after `since` settled forecasts of the book.
     """
 
-    __slots__ = ("at_risk", "low", "open", "total")
-    changing = ("total", "low", "at_risk", "open")
+    __slots__ = ("at_risk", "low", "open", "since", "thawed", "total")
+    changing = ("total", "low", "at_risk", "open", "thawed", "since")
 
     def __init__(self, total: float = 0.0, low: float = 0.0, at_risk: float = 0.0) -> None:
         self.total, self.low, self.at_risk, self.open = total, low, at_risk, 0
+        self.thawed, self.since = 0.0, 0
 
     @property
     def taken(self) -> float:

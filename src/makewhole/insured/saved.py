@@ -28,7 +28,7 @@ from makewhole.insured.records import (
 )
 from makewhole.insured.totals import read_totals
 
-KIND, VERSION = "makewhole.insured", 6
+KIND, VERSION = "makewhole.insured", 7
 
 # No c, λ or target is this large, regardless of the correction.
 _FAR = 1e12
@@ -38,6 +38,9 @@ _PARTS = (
     *("serial", "next_id", "everyone", "groups", "memories", "inner_memories"),
     *("open", "accounts", "thaw", "bounds"),
 )
+
+# What is saved of an account; the rest is added up from the open forecasts.
+_ACCOUNT = ("total", "low", "at_risk", "thawed", "since")
 
 # Kinds of feature rows that are saved under their name.
 _ROWS = {"SparseRow": SparseRow}
@@ -73,8 +76,7 @@ def plain_book(book: BetBook, *, keep_x: bool) -> dict[str, Any]:
         ],
         "open": [_plain_open(entry, keep_x) for entry in book.entries()],
         "accounts": [
-            [name, {"total": one.total, "low": one.low, "at_risk": one.at_risk}]
-            for name, one in accounts.items()
+            [name, {part: getattr(one, part) for part in _ACCOUNT}] for name, one in accounts.items()
         ],
         "thaw": _fields(book.thawing),
         "bounds": book.bounds._asdict(),
@@ -200,7 +202,7 @@ def read_book(plain: Mapping[str, Any], book: BetBook) -> None:
     if book.capital is not None:
         arguments.within("total and at_risk", book.committed, -1e200, book.capital * (1.0 + 1e-9))
     if book.lines is not None:
-        _read_accounts(plain["accounts"], book.lines)
+        _read_accounts(plain["accounts"], book.lines, book.everyone.totals.rounds)
     book.journal.clear()
 
 
@@ -243,7 +245,7 @@ def _restore_stake(entry: Open, stake: Stake, book: BetBook) -> None:
     if book.capped:
         entry.exposed = tuple(leg.worst_loss() for leg in entry.legs)
     if book.lines is not None:
-        book.lines.enter(entry, stake, checked=False)
+        book.lines.enter(entry, stake, 0, checked=False)
     entry.stakes.append(stake)
 
 
@@ -396,14 +398,15 @@ def _read_thaw(saved: Mapping[str, Any], book: BetBook) -> None:
         state.before = arguments.within("before", saved["before"], 0.0, state.conceded)
 
 
-def _read_accounts(saved: list[Any], lines: LineBook) -> None:
+def _read_accounts(saved: list[Any], lines: LineBook, rounds: int) -> None:
     """The accounts; what open bets can take was added up from the stakes."""
     for name, value in saved:
-        account = lines.accounts[read_name("line", name)]
+        read = read_name("line", name)
+        account, limit = lines.accounts[read], lines.limit_of(read, last=True)
         total, low, at_risk = arguments.numbers("line", [value[n] for n in ("total", "low", "at_risk")])
         for one in (total, low):
             arguments.within("line", one, -1e100, 1e100)
-        account.at_risk = _agreeing("at_risk", at_risk, account.at_risk, lines.room)
+        account.at_risk = _agreeing("at_risk", at_risk, account.at_risk, limit.room)
         account.total, account.low = float(total), float(low)
-        most = lines.lines.line_of(name) * (1.0 + 1e-9)
-        arguments.within("line", account.taken + account.at_risk, -1e200, most)
+        account.thawed = arguments.within("thawed", value["thawed"], 0.0, lines.thaw * limit.line)
+        account.since = arguments.whole("since", value["since"], least=0, most=rounds)

@@ -23,9 +23,13 @@ _MOST_CLASSES = 100_000
 
 # With a capital and no correction: the least price, and the share of the capital that is kept for a thaw;
 # and, with any correction, the share that a named customer may win.
-_SPREAD, _FOR_THAW, _LINE = 0.02, 0.5, 0.4
+_SPREAD, _FOR_THAW, _LINE = 0.02, 0.2, 0.04
 # Without either: what the default correction's thaw may concede, in caps times the square root of the rounds.
 _ROOT = 2.0
+
+
+# The mappings of `Lines` from names: as plain data they are lists, because a name may be a number.
+_BY_NAME = ("of", "shares")
 
 
 class Settings(NamedTuple):
@@ -39,6 +43,7 @@ class Settings(NamedTuple):
     graded: bool
     lines: Lines | None
     thaw: Thaw | None
+    stop: bool
     corrections: list[BookCorrection]
 
 
@@ -55,6 +60,7 @@ def read_settings(
     graded: Any,
     lines: Any,
     thaw: Any,
+    stop: Any,
 ) -> Settings:
     """Read the arguments of `InsuredForecaster`; a ValueError or TypeError if they do not fit."""
     if mode not in (None, "exact", "sound"):
@@ -83,7 +89,8 @@ def read_settings(
         _check_share(rule, terms, capital)
     # In exact mode all classes have one price, and so one correction.
     rules = new_rules(rule, terms, 1 if mode == "exact" and not terms.one_sided else count, classes)
-    return Settings(terms, mode, classes, exposure, capital, graded, chosen, thawing, rules)
+    stopping = _read_stop(stop, capital, chosen)
+    return Settings(terms, mode, classes, exposure, capital, graded, chosen, thawing, stopping, rules)
 
 
 def new_rules(rule: BookCorrection, terms: Terms, count: int, classes: int | None) -> list[BookCorrection]:
@@ -107,7 +114,8 @@ def plain_settings(settings: dict[str, Any]) -> dict[str, Any]:
     lines, thaw = settings["lines"], settings["thaw"]
     return settings | {
         "c_range": list(settings["c_range"]),
-        "lines": lines and asdict(lines) | {"of": [list(item) for item in lines.of.items()]},
+        "lines": lines
+        and asdict(lines) | {part: list(map(list, getattr(lines, part).items())) for part in _BY_NAME},
         "thaw": thaw and asdict(thaw),
     }
 
@@ -117,7 +125,9 @@ def settings_from(plain: Mapping[str, Any]) -> dict[str, Any]:
     lines, thaw = plain["lines"], plain["thaw"]
     return dict(plain) | {
         "c_range": tuple(plain["c_range"]),
-        "lines": None if lines is None else Lines(**{**lines, "of": dict(map(tuple, lines["of"]))}),
+        "lines": None
+        if lines is None
+        else Lines(**{**lines, **{part: dict(map(tuple, lines[part])) for part in _BY_NAME}}),
         "thaw": None if thaw is None else Thaw(**thaw),
     }
 
@@ -153,6 +163,15 @@ def _read_thaw(thaw: Any, capital: float | None, most_staked: float, *, chose: b
     if thaw is not None and capital is not None and not thaw.constant:
         raise ValueError(f"with a capital, a thaw must have a budget that does not grow; got {thaw!r}")
     return thaw
+
+
+def _read_stop(stop: Any, capital: float | None, lines: Lines | None) -> bool:
+    """By default selling stops where a customer's price can rise: with a capital, or lines."""
+    if isinstance(stop, str) and stop == "default":
+        return capital is not None or lines is not None
+    if not isinstance(stop, bool):
+        raise TypeError(f"stop must be True or False; got {stop!r}")
+    return stop
 
 
 def _check_share(rule: BookCorrection, terms: Terms, capital: float | None) -> None:

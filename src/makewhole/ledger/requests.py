@@ -35,7 +35,7 @@ from makewhole.ledger.refusals import (
 )
 
 # The version of what the functions here do. A book that was created with another version is not read.
-VERSION = 2
+VERSION = 3
 
 # The most characters and bytes of a text (PostgreSQL's indices keep two texts of that size), and the most
 # bytes of all the names in `by`.
@@ -354,7 +354,7 @@ def staked(state: State, seq: int, at: int, given: Body, finished: Finished) -> 
         body["most"] = read_units("price", most)
         if price > most:
             raise PriceRefused(f"the price is {price} now, above price={most}", price)
-    book.take(entry, float(stake), by)
+    book.take(entry, float(stake), by, along=[book.find(other) for other in subject.versions[:-1]])
     state.journal.keep(subject)
     state.journal.keep(money)
     subject.bets += 1
