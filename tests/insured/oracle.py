@@ -44,6 +44,7 @@ class Published:
     """A forecast: what the base said, what was published, and the bets on it."""
 
     said: list[float]
+    widths: list[float]
     mus: list[Fraction]
     cs: list[Fraction]
     bets: list[Bet] = field(default_factory=list)
@@ -59,7 +60,11 @@ class Oracle:
     classes: int | None = None
     one_price: bool = False
     capital: float | None = None
-    lines: Any = None  # anything with each, of, scale, keep_gains and spread
+    lines: Any = None  # anything with the fields of makewhole.Lines
+    spread: float = 0.0  # what is added to ĉ in the base's own price
+    stop: bool = False
+    names: Sequence[Name] = ()  # all that may come
+    thawed: dict[Name, Fraction] = field(default_factory=dict)
     open: dict[Any, Published] = field(default_factory=dict)
     taken: dict[Name, Fraction] = field(default_factory=dict)
     lost: Fraction = Fraction(0)
@@ -112,8 +117,27 @@ class Oracle:
         return sum(map(self.worst, found), Fraction(0))
 
     def line(self, name: Name) -> Fraction:
-        """The line of a name."""
-        return Fraction(float(self.lines.of.get(name, self.lines.each)))
+        """The line of a customer, with what has thawed."""
+        return Fraction(float(self.lines.of.get(name, self.lines.each))) + self.thawed.get(name, Fraction(0))
+
+    def share(self, name: Name, *, last: bool = True) -> float:
+        """How much of a cap a name may hold."""
+        share: float = self.lines.shares.get(name, self.lines.share if last else 1.0)
+        return share * self.max_stake
+
+    def limited(self, levels: Sequence[Name]) -> list[Name]:
+        """Those of a customer's names that have a line: her own, the last, and groups that were given one."""
+        return [name for name in levels if name == levels[-1] or name in self.lines.of]
+
+    def thaw(self, name: Name) -> None:
+        """A forecast was settled: a line of which little is left grows by a 5,000th of itself."""
+        before = self.thawed.get(name, Fraction(0))
+        line = self.line(name) - before
+        scale = Fraction(self.lines.scale or max(self.share(name), float(line) / 25))
+        wanted = self.taken.get(name, Fraction(0)) - line + 4 * scale
+        most = min(wanted, Fraction(self.lines.thaw) * line)
+        if most > before:
+            self.thawed[name] = min(most, before + line / 5000)
 
     def account(self, name: Name) -> tuple[Fraction, Fraction, Fraction, Fraction]:
         """What a name has taken, can take with its open bets, its line, and what that leaves."""
@@ -134,11 +158,13 @@ class Oracle:
         """The least c (one-sided: the least μ) for a customer: the highest that one of her names is asked."""
         if self.lines is None or not levels:
             return -math.inf
-        top, room = 0.5 if self.sound and not self.one_sided else 1.0, self.max_stake * (self.classes or 1)
+        top = 0.5 if self.sound and not self.one_sided else 1.0
         price: float = self.lines.spread
-        for name in levels:
+        for name in self.limited(levels):
             taken, _, line, left = map(float, self.account(name))
-            scale = self.lines.scale or max(self.max_stake, line / 25)
+            share = self.share(name, last=name == levels[-1])
+            given = line - float(self.thawed.get(name, 0))
+            scale, room = self.lines.scale or max(share, given / 25), share * (self.classes or 1)
             smooth = top * math.exp(-max(0.0, line - taken) / scale)
             price = max(price, smooth, top * (1 - max(0.0, left) / room))
         return price
@@ -176,9 +202,51 @@ class Oracle:
         if self.capital is not None:
             left = Fraction(self.capital) - self.lost - self.at_risk()
             self._rises(found, "capital", made.bets, bet, left)
-        for name in bet.levels if self.lines is not None else ():
+        for name in self.limited(bet.levels) if self.lines is not None and bet.levels else ():
             self._rises(found, "line", self.of(name, id_), bet, self.account(name)[3])
+        for name in bet.levels if self.lines is not None else ():
+            most_held = Fraction(self.share(name, last=name == bet.levels[-1]))
+            for k, b in enumerate(bet.amounts):
+                held = sum((abs(one.amounts[k]) for one in self.of(name, id_)), abs(b))
+                self._passes(found, "share", held, most_held)
+        if self.stop and any(bet.amounts):
+            self._stops(found, id_, bet)
         return found
+
+    def _stops(self, found: dict[str, bool], id_: Any, bet: Bet) -> None:
+        """Selling stops if a bet can win too little, unless it lowers what the forecast and she can win.
+
+        Half of what it can win at the base's own price is enough; if a thaw lowers the common price no more,
+        half of what it can win at that.
+        """
+        made, near = self.open[id_], NEAR * Fraction(self.max_stake)
+        base = [self._base(mu, c) for mu, c in zip(made.said, made.widths, strict=True)]
+        at_base = Bet(bet.amounts, (), [mu for mu, _ in base], [c for _, c in base])
+        at_common = Bet(bet.amounts, (), made.mus, made.cs)
+        most, enough, common = (
+            max(self.pay(one, y) for y in self.outcomes()) for one in (bet, at_base, at_common)
+        )
+        if most > near and most >= enough / 2 + near:
+            return
+        hers = [self.of(bet.levels[-1], id_)] if bet.levels and self.lines is not None else []
+        falls = [self.worst(bets) - self.worst([*bets, bet]) for bets in (made.bets, *hers)]
+        if min(falls) > near:
+            return
+        certain = most < -near or most < min(enough, common) / 2 - near
+        if certain and min(falls) < -near:
+            found["stop"] = True
+        else:
+            found.setdefault("stop", False)
+
+    def _base(self, mu: float, width: float) -> tuple[Fraction, Fraction]:
+        """The base's own price: its ĉ, and the spread."""
+        c = width + self.spread
+        if self.one_sided:
+            return Fraction(min(max(mu + c, 0.0), 1.0)), Fraction(0)
+        if self.sound:
+            c = min(max(c, 0.0), 0.5)
+            mu = min(max(mu, c), 1.0 - c)
+        return Fraction(mu), Fraction(c)
 
     def _rises(self, found: dict[str, bool], limit: str, bets: list[Bet], bet: Bet, left: Fraction) -> None:
         """A bet that lowers the risk is always taken; `left` is what is free beside that of these bets."""
@@ -208,6 +276,8 @@ class Oracle:
         self.idle = 0 if turnover else self.idle + 1
         self.rounds, self.bets = self.rounds + 1, self.bets + len(made.bets)
         self.negative += made.cs[0] < 0
+        for name in self.names if self.lines is not None else ():
+            self.thaw(name)
         for name in {name for bet in made.bets for name in bet.levels} if self.lines is not None else ():
             won = sum(
                 (paid for bet, paid in zip(made.bets, payments, strict=True) if name in bet.levels),

@@ -19,8 +19,13 @@ M = 1.0
 
 def free(**settings: Any) -> mw.InsuredForecaster:
     """A forecaster that charges nothing by itself: only its guards protect it."""
-    given: dict[str, Any] = {"mode": "sound", "max_stake": M, "lines": None, "thaw": None}
+    given: dict[str, Any] = {"mode": "sound", "max_stake": M, "lines": None, "thaw": None, "stop": False}
     return mw.InsuredForecaster(None, mw.NoCorrection(), **(given | settings))
+
+
+def line(each: float, **settings: Any) -> mw.Lines:
+    """Lines alone: a customer may hold the whole cap, and no line thaws."""
+    return mw.Lines(each=each, share=1.0, thaw=0.0, **settings)
 
 
 def won(f: mw.InsuredForecaster, count: int, by: Any = None, **more: Any) -> tuple[float, int]:
@@ -101,7 +106,7 @@ def without_own_prices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without_own_prices")
 def test_a_customer_wins_at_most_her_line() -> None:
-    f = free(lines=mw.Lines(each=1.5))
+    f = free(lines=line(1.5))
     total, refused = won(f, 8, by="ann")
     assert total == pytest.approx(1.5)
     assert refused == 5
@@ -110,7 +115,7 @@ def test_a_customer_wins_at_most_her_line() -> None:
 
 @pytest.mark.usefixtures("without_own_prices")
 def test_the_customers_of_an_agency_together_win_at_most_its_line() -> None:
-    f = free(lines=mw.Lines(each=100.0, of={"agency": 1.5}))
+    f = free(lines=line(100.0, of={"agency": 1.5}))
     total, refused = won(f, 8, by=lambda k: ("agency", f"customer {k}"))
     assert total == pytest.approx(1.5)
     assert refused == 5
@@ -118,7 +123,7 @@ def test_the_customers_of_an_agency_together_win_at_most_its_line() -> None:
 
 @pytest.mark.usefixtures("without_own_prices")
 def test_several_stakes_of_a_customer_on_one_forecast_count_together_in_her_line() -> None:
-    f = free(max_stake=10.0, lines=mw.Lines(each=1.0, scale=10.0))
+    f = free(max_stake=10.0, lines=line(1.0, scale=10.0))
     q, taken = f.forecast(mu=0.5), 0.0
     for _ in range(16):
         with contextlib.suppress(mw.StakeRefused):
@@ -130,14 +135,14 @@ def test_several_stakes_of_a_customer_on_one_forecast_count_together_in_her_line
 
 
 def test_a_customers_open_bets_raise_her_price_until_she_cannot_win_more_than_her_line() -> None:
-    f = free(lines=mw.Lines(each=1.5))
+    f = free(lines=line(1.5))
     total, refused = won(f, 8, by="ann")
     assert refused == 0
     assert 1.0 <= total <= 1.5
 
 
 def test_a_customer_whose_line_is_used_up_cannot_win_and_others_pay_the_published_price() -> None:
-    f = free(lines=mw.Lines(each=1.0))
+    f = free(lines=line(1.0))
     for _ in range(200):
         f.settle(f.forecast(mu=0.5), 1, stake=M, by="ann")
     q = f.forecast(mu=0.5)
@@ -191,12 +196,106 @@ def test_with_a_capped_exposure_a_stake_beyond_the_certificate_is_refused() -> N
     assert lost <= bound
 
 
+# --- a share of the cap, and a price at which selling stops -----------------------------------------------
+
+
+@pytest.mark.parametrize("classes", [None, 3])
+def test_a_customer_holds_at_most_her_share_of_the_cap(classes: int | None) -> None:
+    f = free(lines=mw.Lines(each=100.0, share=0.25), classes=classes)
+    q = f.forecast(mu=0.5 if classes is None else [0.2, 0.3, 0.5])
+    for b in (0.15, -0.1):
+        f.stake(q, b if classes is None else [b, 0.0, 0.1], by=("agency", "ann"))
+    with pytest.raises(mw.StakeRefused, match="'ann' may hold 0.25 of the cap of 1 per forecast") as refused:
+        f.stake(q, 0.01 if classes is None else [0.01, 0.0, 0.0], by=("agency", "ann"))
+    assert refused.value.limit == 0.0
+    f.stake(q, 0.25 if classes is None else [0.25, 0.0, 0.0], by=("agency", "bob"))  # the agency has no share
+
+
+def test_an_agency_holds_at_most_the_share_that_it_is_given() -> None:
+    f = free(lines=mw.Lines(each=100.0, shares={"agency": 0.3}))
+    q = f.forecast(mu=0.5)
+    for k in range(3):
+        f.stake(q, 0.1, by=("agency", f"customer {k}"))
+    with pytest.raises(mw.StakeRefused, match="'agency' may hold 0.3 of the cap"):
+        f.stake(q, 0.1, by=("agency", "customer 3"))
+    f.stake(q, 0.1, by="customer 3")
+
+
+def test_a_customer_whose_line_is_used_up_cannot_fill_the_cap_for_nothing() -> None:
+    for settings in ({}, {"one_sided": True, "mode": "exact"}, {"mode": "exact"}, {"classes": 3}):
+        f = free(lines=line(3.0), stop=True, **settings)
+        classes, refused = f.classes, 0
+        for _ in range(400):
+            q = f.forecast(mu=0.5 if classes is None else [0.5, 0.25, 0.25])
+            try:
+                f.stake(q, M if classes is None else [M, 0.0, 0.0], by="ann")
+            except mw.StakeRefused:
+                refused += 1
+            f.settle(q, 1 if classes is None else 0)
+        q = f.forecast(mu=0.5 if classes is None else [0.5, 0.25, 0.25])
+        with pytest.raises(mw.StakeRefused, match="selling has stopped"):
+            f.stake(q, M if classes is None else [M, 0.0, 0.0], by="ann")
+        f.stake(q, M if classes is None else [M, 0.0, 0.0], by="bob")
+        assert refused > 380
+
+
+def test_a_stake_that_lowers_both_risks_is_taken_at_any_price() -> None:
+    f = free(lines=line(3.0), stop=True)
+    q, other = f.forecast(mu=0.5), f.forecast(mu=0.5)
+    f.stake(q, 0.4, by="ann")
+    f.stake(other, 0.4, by="bob")
+    for _ in range(20):
+        with contextlib.suppress(mw.StakeRefused):
+            f.settle(f.forecast(mu=0.5), 1, stake=0.5, by="ann")
+    # More of the same; a stake that lowers only bob's risk; one on a forecast without risk.
+    for on, b in ((q, 0.1), (other, -0.3), (f.forecast(mu=0.5), -0.3)):
+        with pytest.raises(mw.StakeRefused, match="selling has stopped"):
+            f.stake(on, b, by="ann")
+    f.stake(q, -0.3, by="ann")
+
+
+def test_on_the_common_price_selling_stops_only_while_a_thaw_can_lower_it() -> None:
+    for budget, stops in ((50.0, True), (1e-9, False)):
+        f = mw.InsuredForecaster(
+            None, mw.Reserve(0.01), mode="sound", max_stake=M, thaw=mw.Thaw(budget=budget), stop=False
+        )
+        for _ in range(100):
+            f.settle(f.forecast(mu=0.5), 1, stake=M)
+        f.settle(f.forecast(mu=0.5), 1)
+        state = f.to_state()
+        state["settings"]["stop"] = True
+        g = mw.InsuredForecaster.from_state(state)
+        q = g.forecast(mu=0.5)
+        assert q.c > 0.3
+        if stops:
+            with pytest.raises(mw.StakeRefused, match="selling has stopped"):
+                g.stake(q, 0.5)
+        else:
+            g.stake(q, 0.5)
+
+
+def test_a_stake_that_cannot_win_is_refused() -> None:
+    f = free(stop=True)
+    q = f.forecast(mu=0.8, c_hat=0.5)
+    with pytest.raises(mw.StakeRefused, match="could win at most 0"):
+        f.stake(q, 0.5)
+
+
+def test_a_line_thaws_by_no_more_than_its_part() -> None:
+    f = free(lines=mw.Lines(each=1.0, share=1.0, thaw=0.2, scale=1.0))
+    for t in range(4000):
+        f.settle(f.forecast(mu=0.5), 1, stake=M if t % 100 < 50 else None, by="ann")
+    assert 1.1 < f.account("ann").taken <= 1.2
+    assert f.account("ann").line <= 1.2
+    assert f.account("bob").line == pytest.approx(1.0 + 4000 / 5000 * 0.25)  # his price was ½·e^(−1) at first
+
+
 # --- the surcharge ----------------------------------------------------------------------------------------
 
 
 def test_a_customer_pays_the_price_that_she_was_quoted() -> None:
     for settings in ({}, {"one_sided": True, "mode": "exact"}, {"mode": "exact"}):
-        f = free(lines=mw.Lines(each=2.0), **settings)
+        f = free(lines=line(2.0), **settings)
         for _ in range(6):
             f.settle(f.forecast(mu=0.5), 1, stake=M, by="ann")
         q = f.forecast(mu=0.5)
@@ -209,7 +308,8 @@ def test_a_customer_pays_the_price_that_she_was_quoted() -> None:
 
 @pytest.mark.parametrize("mode", ["sound", "exact"])
 def test_the_correction_learns_what_was_paid_and_in_exact_mode_without_the_surcharge(mode: Any) -> None:
-    f = mw.InsuredForecaster(None, mw.Reserve(0.001), mode=mode, max_stake=M, lines=mw.Lines(each=2.0))
+    given: Any = {"mode": mode, "max_stake": M, "lines": line(2.0), "stop": False}
+    f = mw.InsuredForecaster(None, mw.Reserve(0.001), **given)
     published = 0.0
     for _ in range(10):
         q = f.forecast(mu=0.5)
@@ -223,7 +323,7 @@ def test_the_correction_learns_what_was_paid_and_in_exact_mode_without_the_surch
 
 def test_in_sound_mode_the_target_counts_the_surcharge() -> None:
     f = mw.InsuredForecaster(
-        None, mw.NaiveBestResponse(), mode="sound", max_stake=M, lines=mw.Lines(each=2.0, spread=0.1)
+        None, mw.NaiveBestResponse(), mode="sound", max_stake=M, lines=line(2.0, spread=0.1)
     )
     (paid,) = f.settle(f.forecast(mu=0.5), 1, stake=0.5, by="ann")
     assert paid == pytest.approx(0.5 * (0.5 - 0.1))
@@ -249,7 +349,7 @@ def test_a_ledger_that_would_pay_more_than_its_capital_stores_nothing(tmp_path: 
     with Ledger.open(tmp_path / "book.db") as ledger:
         book = ledger.create("delays", capital=10_000, max_stake=1_000, unit="cent")
         book.forecast("UA-1", mu=0.2)
-        book.stake("UA-1", by="ann", stake=1_000)
+        book.stake("UA-1", by="ann", stake=100)
         book._writer.state().subjects["UA-1"].if_1 += 50_000  # a bug
         events = book.statement().events
         with pytest.raises(Exception, match="more than the capital"):
@@ -263,16 +363,16 @@ def test_a_ledger_refunds_what_was_paid_and_pays_what_was_promised(tmp_path: Any
         book = ledger.create("delays", capital=10_000, max_stake=1_000, unit="cent")
         for id_ in ("late", "in time", "cancelled"):
             book.forecast(id_, mu=0.2)
-        prices = [book.stake(id_, by="ann", stake=900)["price"] for id_ in ("late", "in time", "cancelled")]
+        prices = [book.stake(id_, by="ann", stake=90)["price"] for id_ in ("late", "in time", "cancelled")]
         book.settle("late", 1)
         book.settle("in time", 0)
         book.void("cancelled", "strike")
         told = book.statement()
-        assert (told.premiums, told.payouts, told.refunds) == (sum(prices), 900, prices[2])
-        assert told.cash == 10_000 + sum(prices) - 900 - prices[2]
-        assert told.lost == 900 - prices[0] - prices[1]
+        assert (told.premiums, told.payouts, told.refunds) == (sum(prices), 90, prices[2])
+        assert told.cash == 10_000 + sum(prices) - 90 - prices[2]
+        assert told.lost == 90 - prices[0] - prices[1]
         assert [p.amount for id_ in ("late", "in time", "cancelled") for p in book.payments(id_)] == [
-            900,
+            90,
             0,
             prices[2],
         ]
@@ -283,7 +383,8 @@ def test_a_ledger_holds_all_versions_of_a_forecast_to_one_cap(tmp_path: Any) -> 
         book = ledger.create("delays", capital=10_000, max_stake=1_000, unit="cent")
         for mu in (0.2, 0.3):
             book.forecast("UA-1", mu=mu)
-            book.stake("UA-1", by="ann", stake=500)
+            for k in range(5):
+                book.stake("UA-1", by=f"customer {k} at {mu}", stake=100)
         with pytest.raises(mw.StakeRefused, match="all its versions: 0 is left"):
             book.stake("UA-1", by="bob", stake=1)
 
@@ -298,9 +399,9 @@ def test_a_compiled_backtest_keeps_to_the_capital_and_to_every_line() -> None:
     )
     alone = mw.backtest(log, free(capital=3.0))
     assert 2.5 < alone.total_loss <= 3.0
-    named = mw.backtest(log, free(lines=mw.Lines(each=1.0)), by="who")
+    named = mw.backtest(log, free(lines=line(1.0)), by="who")
     assert 1.5 < named.total_loss <= 2.0
-    exact = mw.backtest(log, free(mode="exact", lines=mw.Lines(each=1.0)), by="who")
+    exact = mw.backtest(log, free(mode="exact", lines=line(1.0)), by="who")
     assert exact.total_loss <= 2.0
     assert [one.refused for one in (alone, named, exact)] == [0, 0, 0]  # prices leave room for every stake
 

@@ -21,7 +21,8 @@ LEVELS = ["one", "two", "three", "four", "club"]
 
 def book(kind: str, **other: Any) -> mw.InsuredForecaster:
     """A book of this kind, with lines that differ."""
-    given: dict[str, Any] = {"capital": 6.0, "lines": mw.Lines(each=1.5, of={"club": 2.0}), "max_stake": 1.0}
+    own: dict[str, Any] = {"each": 1.5, "of": {"club": 2.0}, "share": 1.0}
+    given: dict[str, Any] = {"capital": 6.0, "lines": mw.Lines(**own), "max_stake": 1.0, "stop": False}
     if kind == "one-sided":
         given["one_sided"] = True
     elif kind == "classes":
@@ -29,7 +30,9 @@ def book(kind: str, **other: Any) -> mw.InsuredForecaster:
     elif kind == "swap":
         given["correction"] = mw.DeterministicSwap(20)
     elif kind == "window":
-        given["lines"] = mw.Lines(each=1.5, of={"club": 2.0}, keep_gains=False)
+        given["lines"] = mw.Lines(**own, keep_gains=False)
+    elif kind == "share":
+        given |= {"lines": mw.Lines(**(own | {"share": 0.4, "thaw": 1.0})), "stop": True}
     return mw.InsuredForecaster(**(given | other))
 
 
@@ -66,7 +69,7 @@ def check(f: mw.InsuredForecaster) -> None:
 
 @settings(max_examples=120)
 @given(
-    st.sampled_from(["sound", "one-sided", "classes", "swap", "window"]),
+    st.sampled_from(["sound", "one-sided", "classes", "swap", "window", "share"]),
     st.integers(0, 2**32),
     st.lists(st.sampled_from(["open", "stake", "stake", "stake", "settle", "settle", "void"]), max_size=120),
 )
@@ -108,7 +111,7 @@ def test_nobody_takes_more_than_her_line(kind: str, seed: int, moves: list[str])
 
 @pytest.mark.parametrize("kind", ["sound", "one-sided", "classes", "swap"])
 def test_her_price_is_never_below_the_common_one_and_is_what_she_pays(kind: str) -> None:
-    f, draw = book(kind, capital=600.0, lines=mw.Lines(each=3.0)), np.random.default_rng(3)
+    f, draw = book(kind, capital=600.0, lines=mw.Lines(each=3.0, share=1.0)), np.random.default_rng(3)
     dearer = 0
     for _ in range(300):
         mu: Any = float(draw.uniform(0.1, 0.9)) if f.classes is None else draw.dirichlet(np.ones(3))
@@ -138,7 +141,7 @@ def test_her_price_is_never_below_the_common_one_and_is_what_she_pays(kind: str)
 
 
 def test_her_price_is_that_of_what_is_left_of_her_line() -> None:
-    f = mw.InsuredForecaster(max_stake=1, capital=1000, lines=mw.Lines(each=10.0))
+    f = mw.InsuredForecaster(max_stake=1, capital=1000, lines=mw.Lines(10.0, share=1.0, thaw=0.0), stop=False)
     for _ in range(30):
         q = f.forecast(mu=0.5)
         left = f.account("she").left
@@ -150,7 +153,7 @@ def test_her_price_is_that_of_what_is_left_of_her_line() -> None:
 
 
 def test_two_levels_the_dearer_one_asks() -> None:
-    f = mw.InsuredForecaster(max_stake=1, capital=1000, lines=mw.Lines(each=50.0, of={"club": 4.0}))
+    f = mw.InsuredForecaster(max_stake=1, capital=1000, lines=mw.Lines(50.0, {"club": 4.0}, 1.0), stop=False)
     for k in range(20):
         f.settle(f.forecast(mu=0.5), 1, stake=1.0, by=("club", f"member {k}"))
     q = f.forecast(mu=0.5)
@@ -161,16 +164,16 @@ def test_two_levels_the_dearer_one_asks() -> None:
 
 
 def test_what_others_took_is_not_charged_to_her() -> None:
-    f = mw.InsuredForecaster(max_stake=1, capital=150)
-    for _ in range(200):
-        f.settle(f.forecast(mu=0.5), 1, stake=1.0, by="clairvoyant")
+    f = mw.InsuredForecaster(max_stake=1, capital=150, stop=False)
+    for _ in range(400):
+        f.settle(f.forecast(mu=0.5), 1, stake=0.1, by="clairvoyant")
     q = f.forecast(mu=0.5)
-    assert f.quote(q, by="clairvoyant").c > 0.45
+    assert f.quote(q, by="clairvoyant").c > 0.4
     assert f.quote(q, by="she").c == pytest.approx(0.02)
 
 
 def test_a_dearer_price_than_hers_is_refused_and_said() -> None:
-    f = mw.InsuredForecaster(max_stake=1, capital=20, lines=mw.Lines(each=2.0))
+    f = mw.InsuredForecaster(max_stake=1, capital=20, lines=mw.Lines(each=2.0, share=1.0), stop=False)
     q = f.forecast(mu=0.5, id="UA-1")
     quoted = f.quote("UA-1", by="she")
     for _ in range(4):
@@ -212,7 +215,9 @@ def test_a_state_beyond_a_line_or_the_capital_is_refused() -> None:
     f = book("sound")
     f.settle(f.forecast(mu=0.5), 1, stake=1.0, by="one")
     changes: list[tuple[Any, str]] = [
-        (lambda b: dict(b["accounts"])["one"].update(total=9.0), "line must"),
+        (lambda b: dict(b["accounts"])["one"].update(total=9e200), "line must"),
+        (lambda b: dict(b["accounts"])["one"].update(thawed=1.0), "thawed must"),
+        (lambda b: dict(b["accounts"])["one"].update(since=2), "since must"),
         (lambda b: b["everyone"]["totals"].update(total=7.0, rounds=9), "total and at_risk must"),
         (lambda b: b["thaw"].update(conceded=99.0), "conceded must"),
     ]
@@ -225,7 +230,7 @@ def test_a_state_beyond_a_line_or_the_capital_is_refused() -> None:
 
 def test_a_stale_quote_takes_no_more_than_the_line() -> None:
     """Fifty open forecasts, all staked at last, each at the price of that moment."""
-    f = mw.InsuredForecaster(max_stake=1, capital=100, lines=mw.Lines(each=5.0))
+    f = mw.InsuredForecaster(max_stake=1, capital=100, lines=mw.Lines(each=5.0, share=1.0, thaw=0.0))
     many = [f.forecast(mu=0.5) for _ in range(50)]
     for q in many:
         with contextlib.suppress(mw.StakeRefused):
@@ -267,10 +272,10 @@ def test_undone_is_as_if_it_had_never_been() -> None:
     mark = len(journal)
     steps.close(steps.find_to_change(q), 1)
     assert steps.lines is not None
-    assert steps.lines.customer("one").taken > 0
+    assert steps.lines.customer("one", 0).taken > 0
     journal.undo(mark)
-    assert steps.lines.customer("one").taken == 0
-    assert steps.lines.customer("one").at_risk > account.at_risk
+    assert steps.lines.customer("one", 0).taken == 0
+    assert steps.lines.customer("one", 0).at_risk > account.at_risk
     journal.undo()
     assert state(f) == before
     assert f.account("one") == account
@@ -283,6 +288,10 @@ def test_undone_is_as_if_it_had_never_been() -> None:
         (lambda: mw.Lines(each=1, of={"a": -1.0}), ValueError, "of must"),
         (lambda: mw.Lines(each=1, of=[1]), TypeError, "of must be a mapping"),  # type: ignore[arg-type]  # that is the point
         (lambda: mw.Lines(each=1, spread=0.6), ValueError, "spread must"),
+        (lambda: mw.Lines(each=1, share=0), ValueError, "share must"),
+        (lambda: mw.Lines(each=1, shares={"a": 2}), ValueError, "share of 'a' must"),
+        (lambda: mw.Lines(each=1, thaw=1.5), ValueError, "thaw must"),
+        (lambda: mw.InsuredForecaster(max_stake=1, stop=1), TypeError, "stop must be True or False"),  # type: ignore[arg-type]  # that is the point
         (
             lambda: mw.InsuredForecaster(
                 max_stake=1, capital=9, one_sided=True, lines=mw.Lines(1, spread=0.1)
@@ -298,9 +307,9 @@ def test_undone_is_as_if_it_had_never_been() -> None:
         ),
         (lambda: mw.InsuredForecaster(max_stake=1, capital=9, lines=3), TypeError, "makewhole.Lines"),  # type: ignore[arg-type]  # that is the point
         (
-            lambda: book("sound", lines=mw.Lines(each=9, scale=0.5)),
+            lambda: book("sound", lines=mw.Lines(each=9, scale=0.3, share=0.5)),
             ValueError,
-            "at least max_stake, 1; got 0.5",
+            "at least a share of max_stake, 0.5; got 0.3",
         ),
         (lambda: mw.InsuredForecaster(max_stake=1).account("she"), ValueError, r"account\(\) needs lines"),
     ],
@@ -333,24 +342,29 @@ def test_a_stake_at_an_old_price_is_refused_by_the_line_itself() -> None:
         entry.legs[0].add(journal, b, 0.0)
         journal.keep(entry)
         entry.at_risk = worst_loss(entry.legs)
-        accounts.enter(entry, stake)
+        accounts.enter(entry, stake, 0)
         entry.stakes.append(stake)
 
     take(0.5)
-    mark, before = len(journal), accounts.customer("she")
+    mark, before = len(journal), accounts.customer("she", 0)
     assert before.at_risk == 0.25
     with pytest.raises(mw.StakeRefused, match="'she' could take 0.25 more; its line leaves 0.05") as refused:
         take(0.5)
     assert refused.value.limit == pytest.approx(0.5 * 0.05 / 0.25)
     journal.undo(mark)
-    assert accounts.customer("she") == before
+    assert accounts.customer("she", 0) == before
     take(-0.5)  # takes risk away
-    assert accounts.customer("she").at_risk == 0.0
+    assert accounts.customer("she", 0).at_risk == 0.0
 
 
 def test_in_sound_mode_a_correction_learns_what_was_booked() -> None:
     f = mw.InsuredForecaster(
-        None, mw.StandardRegret(0.1), mode="sound", max_stake=2.0, lines=mw.Lines(each=3.0)
+        None,
+        mw.StandardRegret(0.1),
+        mode="sound",
+        max_stake=2.0,
+        lines=mw.Lines(each=3.0, share=1.0),
+        stop=False,
     )
     dearer = 0
     for _ in range(20):
@@ -369,7 +383,7 @@ def test_in_sound_mode_a_correction_learns_what_was_booked() -> None:
 
 def test_the_spread_of_lines_is_the_least_price_of_everybody_with_a_name() -> None:
     f = mw.InsuredForecaster(
-        None, mw.NoCorrection(), max_stake=1, capital=100, lines=mw.Lines(50, spread=0.1)
+        None, mw.NoCorrection(), max_stake=1, capital=100, lines=mw.Lines(50, share=1.0, spread=0.1)
     )
     q = f.forecast(mu=0.5)
     assert (q.c, f.quote(q, by="ann").c, f.quote(q).c) == (0.0, 0.1, 0.0)

@@ -112,7 +112,7 @@ class Lines:
         """The limits of a name: as a customer, the `last` of her names, or as a group above her."""
         line = self.of.get(name, self.each if last else math.inf)
         most = self.shares.get(name, self.share if last else 1.0) * max_stake
-        scale = self.scale or max(most, line / _PART)
+        scale = self.scale or (max(most, line / _PART) if line < math.inf else most)
         return Limit(line, most, scale, most * legs)
 
 
