@@ -166,6 +166,12 @@ class Barrier(Stepped):
         values, marks = memory
         return [*self._values[:7], *values[7:]], marks
 
+    def overdrawn(self, memory: Memory) -> float:
+        """Return how much more it has lost than its capital; a little too much, because of rounding."""
+        (capital, *_, lost, low, rest), _ = memory
+        excess = lost - capital + low + rest
+        return excess + 2.0**-50 * capital if excess > 0.0 else 0.0
+
     def read_part(self, part: Part, state: Any) -> Memory:
         """Return the memory for which `part_state` returned `state`, with the settings of these terms."""
         return self.carried(super().read_part(part, state))

@@ -142,6 +142,10 @@ class BookCorrection:
         """Return a memory of the same correction with another capital as one with this capital."""
         return memory
 
+    def overdrawn(self, memory: Memory) -> float:
+        """Return how much more it has lost than its capital, which may have been lowered; at least 0."""
+        return 0.0
+
     def gentler(self, terms: Terms) -> bool:
         """Whether its price is above the solvency guard's, no matter how little of its capital is left."""
         return False

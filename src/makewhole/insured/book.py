@@ -474,7 +474,11 @@ class BetBook(Journaled):
         least = max(self.committed, 1e-6 * self.max_stake)
         for correction in self.corrections:
             if correction.capital is not None:
-                least = max(least, self.capital - correction.capital + 1e-6 * self.max_stake)
+                needed = 1e-6 * self.max_stake
+                if self.capped:  # its capital and `max_exposure` bound each leg by itself
+                    legs = self.everyone.legs
+                    needed = max(needed, self.leg_count * max(add(legs.lost, legs.staked)))
+                least = max(least, self.capital - correction.capital + needed)
         return least
 
     def change_capital(self, capital: float) -> None:
@@ -487,7 +491,10 @@ class BetBook(Journaled):
         least = self.least_capital()
         if capital < least:
             raise CapitalNeeded(f"capital must be at least {least:g}; got {capital:g}", least)
-        self.memories.change_capital(float(capital) - (self.capital or 0.0), self.terms)
+        more = float(capital) - (self.capital or 0.0)
+        self.memories.change_capital(more, self.terms)
+        if more < 0.0 and self.corrections[0].capital is not None:
+            self.everyone.count_open_as_late(self.journal, self.memories.overdrawn())
         self.journal.keep(self)
         self.capital = float(capital)
 
