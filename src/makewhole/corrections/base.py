@@ -103,6 +103,7 @@ class BookCorrection:
     capital: float | None = None  # the most it may lose, if it was made for a capital
     capital_each: float | None = None  # the most that each of its groups may lose, if given
     spread: float = 0.0  # λ is at least this, if that is above 0
+    has_spread: bool = False  # whether it was given its spread: then 0 means none
     sizable: bool = False  # whether `sized` makes it for a capital, which it then keeps to in sound mode
     why_no_bound: str = "no bound is known for this correction"
     settings: ClassVar[tuple[str, ...]] = ()  # attributes that cannot be assigned

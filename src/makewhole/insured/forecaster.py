@@ -15,7 +15,7 @@ from typing import Any, Self, SupportsIndex
 
 import numpy as np
 
-from makewhole import saving
+from makewhole import arguments, saving
 from makewhole.corrections import BookCorrection, Certificate, Correction
 from makewhole.corrections.names import Name, read_name
 from makewhole.decisions import Forecast
@@ -105,7 +105,7 @@ class InsuredForecaster:
         correction, if it was made for one.
     lines
         `Lines`: the most each named customer may win in total. By default 0.4 of the capital, if there is
-        one, at a c of at least 0.02 if the correction has no spread. None: all pay the same price.
+        one, at a c of at least 0.02 unless the correction was given a spread. None: all pay the same price.
     thaw
         `Thaw`: how much may be conceded to lower λ while no customer stakes. The certificate grows by this,
         unless it is a share of past profits. By default, for the default correction only: half of the
@@ -330,8 +330,9 @@ class InsuredForecaster:
         Raises `CapitalNeeded`, with the least capital as its `limit`, if losses, open bets or a thaw need
         more. A correction that was made for a capital must be a `Barrier`.
         """
+        given = arguments.within("capital", capital, 0.0, 1e100)
         with self._turn(), self.book.journal:
-            self.book.change_capital(capital)
+            self.book.change_capital(given)
 
     # --- many in one call ---------------------------------------------------------------------------------
 

@@ -47,7 +47,7 @@ class Lines:
     spread
         The least c for a customer with a name; not for one-sided books, where the price is in μ. Without any
         spread, here or in the correction, luck uses up every line in the end. Lines that come with a capital
-        have 0.02, unless the correction has its own spread.
+        have 0.02, unless the correction was given a spread: `Barrier(100, spread=0)` charges none.
 
     Examples
     --------
