@@ -211,7 +211,7 @@ def test_at_one_price_a_plan_within_the_cap_is_what_the_books_pay(problem: Any, 
 def least_at_one_price(losses: Any, mu: Any, c: float, low: Any, high: Any) -> float:
     """The least that the worst case can be at one price c >= 0, from a solver.
 
-    It minimises W + <g, μ> + c·Σt over W, g, t and m, where g_k >= l_k − W, t_k >= |g_k − m|, low <= g <= high.
+    It minimises W + <g, μ> + c·Σt, where g_k >= l_k − W, t_k >= |g_k − m|, and low <= g <= high.
     """
     k = len(losses)
     one, none = np.eye(k), np.zeros((k, k))

@@ -8,6 +8,7 @@ a table with the events on its leading axes.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import struct
 from collections.abc import Callable, Mapping
@@ -170,6 +171,76 @@ class Plan(NamedTuple):
     expected: Any
 
 
+@dataclass(frozen=True, eq=False)
+class Quote(Forecast):
+    """An open forecast at one customer's price, and with her losses what she should do (`f.quote`).
+
+    `by` is the customer: her name, or the groups she belongs to and her name; None for the published price.
+    `room` is the lowest and the highest stake that the cap leaves, with classes on each of them; `insure`
+    keeps to it. `published` is the forecast as published.
+
+    With a table of losses, `action` and `stake` are the best ones (`plan` is what `insure` returned). The
+    stake costs `price` now, and pays later: as if the bet were a policy. `loss` is the most that she can lose
+    in total. If `spread` is 0, that is certain; otherwise it may be lower by that much.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> f = mw.InsuredForecaster(capital=15_000, max_stake=150)
+    >>> q = f.forecast(mu=0.2, id="UA-123")
+    >>> quote = f.quote("UA-123", by="ann", losses={"fly": (0, 90), "train": (25, 25)})
+    >>> quote.action, quote.stake, round(quote.price, 2), round(quote.loss, 2)
+    ('fly', 90.0, 19.8, 19.8)
+    >>> f.stake("UA-123", quote.stake, by="ann", price=quote)  # at this price or a lower one
+    0
+    """
+
+    by: Any = None
+    room: tuple[float, float] = (-np.inf, np.inf)
+    plan: Plan | None = None
+    published: Forecast | None = dataclasses.field(default=None, repr=False)
+
+    @property
+    def action(self) -> Any:
+        """The best action; None without losses."""
+        return None if self.plan is None else self.plan.action
+
+    @property
+    def stake(self) -> Any:
+        """The stake for it."""
+        return None if self.plan is None else self.plan.stake
+
+    @property
+    def price(self) -> Any:
+        """What the stake costs now; a stake b then pays b if it happens, or for b < 0 |b| if it does not."""
+        return None if self.plan is None else price_of(self, self.plan.stake)
+
+    @property
+    def loss(self) -> Any:
+        """The most that she can lose in total."""
+        return None if self.plan is None else self.plan.loss
+
+    @property
+    def spread(self) -> Any:
+        """By how much her total loss may be lower, depending on the outcome."""
+        return None if self.plan is None else self.plan.spread
+
+
+def make_quote(own: Forecast, by: Any, room: tuple[float, float], published: Forecast) -> Quote:
+    """Make a `Quote` of a forecast at the customer's price, without checks."""
+    made = _new_object(Quote)
+    made.__dict__.update(own.__dict__, by=by, room=room, published=published)
+    return made
+
+
+def price_of(forecast: Forecast, stake: Any) -> float:
+    """Return what a stake on one event costs if it is paid for now: the most that the stake can lose."""
+    if not forecast.classes:
+        return float(bets.premium(stake, forecast.mu, forecast.c).price)
+    g = np.asarray(multiclass.centred(stake) if forecast.one_price else stake)
+    return float((g * forecast.mu + np.abs(g) * forecast.c).sum() - g.min())
+
+
 def insure(forecast: Forecast, losses: Any, *, max_stake: float | None = None) -> Plan:
     """Choose the action with the smallest worst-case total loss, bets included, and the stake for it.
 
@@ -191,7 +262,7 @@ def insure(forecast: Forecast, losses: Any, *, max_stake: float | None = None) -
     losses
         The loss of each action under each outcome; see the top of `makewhole.decisions`.
     max_stake
-        The largest stake that is accepted; None for no limit.
+        The largest stake that is accepted; None for no limit. A `Quote` has its own limits, too.
 
     Returns
     -------
@@ -218,6 +289,8 @@ def insure(forecast: Forecast, losses: Any, *, max_stake: float | None = None) -
     cap = np.inf if max_stake is None else arguments.positive("max_stake", max_stake)
     mu, c = _per_action(forecast)
     lowest = 0.0 if forecast.one_sided else -cap
+    if isinstance(forecast, Quote):
+        lowest, cap = max(lowest, forecast.room[0]), min(cap, forecast.room[1])
     full = _full_hedge(forecast, table, mu, c, lowest, cap)
     stakes = np.stack([np.clip(full, lowest, cap), np.zeros_like(full)])
     if forecast.classes:

@@ -15,7 +15,7 @@ from makewhole import arguments, rules
 from makewhole.corrections import BookCorrection, Terms
 from makewhole.corrections.features import values_of
 from makewhole.corrections.names import Name, read_name
-from makewhole.decisions import Forecast
+from makewhole.decisions import Forecast, Quote
 from makewhole.forecasters import Said
 from makewhole.insured.certificates import (
     GroupBounds,
@@ -26,9 +26,10 @@ from makewhole.insured.certificates import (
 from makewhole.insured.evidence import bet
 from makewhole.insured.grouping import read_groups
 from makewhole.insured.journal import Journal, Journaled
-from makewhole.insured.lines import LineBook, Lines, check_price, read_levels
+from makewhole.insured.lines import LineBook, Lines, read_levels
 from makewhole.insured.memories import Memories
 from makewhole.insured.payments import Closing, check_conserved, pay
+from makewhole.insured.prices import check_price
 from makewhole.insured.records import (
     AnyLeg,
     Id,
@@ -264,7 +265,7 @@ class BetBook(Journaled):
             if own > (legs[0].mu if self.one_sided else legs[0].c) or len(legs) > 1:
                 surcharges = lines.surcharges(legs, amounts, own)
         if price is not None:
-            check_price(legs, amounts, own, price, self.one_sided)
+            check_price(price, self.own_forecast(entry, levels), amounts, by)
         parts = (amounts,) if self.one_price else amounts
         for k, leg in enumerate(legs):
             leg.add(journal, parts[k], surcharges[k] if surcharges else 0.0)
@@ -474,9 +475,8 @@ class BetBook(Journaled):
         least = max(self.committed, 1e-6 * self.max_stake)
         for correction in self.corrections:
             if correction.capital is not None:
-                needed = 1e-6 * self.max_stake
+                needed, legs = 1e-6 * self.max_stake, self.everyone.legs
                 if self.capped:  # its capital and `max_exposure` bound each leg by itself
-                    legs = self.everyone.legs
                     needed = max(needed, self.leg_count * max(add(legs.lost, legs.staked)))
                 least = max(least, self.capital - correction.capital + needed)
         return least
@@ -505,6 +505,8 @@ class BetBook(Journaled):
 
         To change it, use `find_to_change`: the forecast may be in a batch (see `many`).
         """
+        if isinstance(forecast, Quote):  # it stands for the forecast that it is a price of
+            forecast = forecast.published
         given = forecast.id if isinstance(forecast, Forecast) else forecast
         entry = self.opens.get(given) if type(given) is int or type(given) is str else None
         if entry is not None:

@@ -18,7 +18,7 @@ import numpy as np
 from makewhole import arguments, saving
 from makewhole.corrections import BookCorrection, Certificate, Correction
 from makewhole.corrections.names import Name, read_name
-from makewhole.decisions import Forecast
+from makewhole.decisions import Forecast, Quote
 from makewhole.forecasters import adapt, ask
 from makewhole.insured import saved
 from makewhole.insured.book import BetBook
@@ -35,6 +35,7 @@ from makewhole.insured.many import (
     read_outcomes,
 )
 from makewhole.insured.payments import Closing, Payments
+from makewhole.insured.quotes import quote_of, with_plan
 from makewhole.insured.records import Id, Open, SharedLeg, published
 from makewhole.insured.refusals import Refusal, TeachingError
 from makewhole.insured.settings import Default, Mode, plain_settings, read_settings, settings_from
@@ -261,15 +262,17 @@ class InsuredForecaster:
             book.journal.undo()  # a peek must not change the corrections
             return published(legs, None, self.one_sided)
 
-    def quote(self, forecast: Forecast | AnyId, *, by: AnyBettor | None = None) -> Forecast:
-        """Return an open forecast at one customer's price.
+    def quote(self, forecast: Forecast | AnyId, *, by: AnyBettor | None = None, losses: Any = None) -> Quote:
+        """Return an open forecast at one customer's price; with her table of losses, also what she should do.
 
         The price is the published one, or higher if she has used up much of her line (`Lines`). It can change
-        with the next call: pass `price=quote.c` to `stake` as a limit. Raises `UnknownForecast` if no open
-        forecast has this id.
+        with the next call: pass `price=quote` to `stake`, and she loses no more than she was told, or the
+        stake is refused. `losses` is as in `insure`. Raises `UnknownForecast` if no open forecast has this
+        id, and a ValueError if the losses do not fit.
         """
         with self._turn(), self.book.journal:
-            return self.book.own_forecast(self.book.find(forecast), read_levels(by))
+            quote = quote_of(self.book, self.book.find(forecast), read_levels(by))
+        return quote if losses is None else with_plan(quote, losses)
 
     def account(self, name: AnyId) -> Customer:
         """Return what a customer, or a group of customers, has won, and what is left of the line."""
@@ -284,13 +287,14 @@ class InsuredForecaster:
         stake: Any,
         *,
         by: AnyBettor | None = None,
-        price: float | None = None,
+        price: Any = None,
     ) -> int:
         """Place a bet, and return its place among the payments. Over a limit it is refused as a whole.
 
         `by` names the customer, or the groups she belongs to and herself: her payments are then in
         `settle(...).by`, and with lines she bets at her own price, which `quote` shows. `price` is the most
-        that she would pay, as c (one-sided, as μ): above it, `PriceRefused` gives the current price.
+        that she would pay: the quote itself, or as c (one-sided, as μ) a number or one for each class. Above
+        it, `PriceRefused` gives the current price.
         """
         book = self.book
         with self._turn(), book.journal:

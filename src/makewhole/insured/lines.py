@@ -11,7 +11,7 @@ from makewhole.corrections import Terms
 from makewhole.corrections.names import Name, read_name
 from makewhole.insured.journal import Journal
 from makewhole.insured.records import Account, Holding, Open, Stake, worst_loss
-from makewhole.insured.refusals import PriceRefused, StakeRefused, part_of
+from makewhole.insured.refusals import StakeRefused, part_of
 from makewhole.insured.totals import exact_sum
 
 # By default a customer's price falls to a third with every twenty-fifth of her line.
@@ -254,18 +254,6 @@ class LineBook:
         account, line = self.accounts.get(name, _NEW), self.lines.line_of(name)
         taken, at_risk = account.taken, account.at_risk
         return Customer(taken, at_risk, line, rules.left_of(line, taken, at_risk))
-
-
-def check_price(
-    legs: Sequence[Any], amounts: tuple[float, ...], own: float, most: Any, one_sided: bool
-) -> None:
-    """Refuse a stake that costs more than the customer would pay, on any class that she stakes on."""
-    limit = arguments.scalar("price", most)
-    published = [leg.mu if one_sided else leg.c for leg in legs]
-    published *= len(amounts) // len(published)  # classes at one price are one leg
-    asked = max((max(own, p) for p, b in zip(published, amounts, strict=True) if b), default=limit)
-    if asked > limit:
-        raise PriceRefused(f"the price is {asked:g} now, above price={limit:g}", asked)
 
 
 def read_levels(by: Any) -> tuple[Name, ...]:

@@ -50,6 +50,12 @@ class StakeReader:
                 raise StakeRefused(message, left)
         return amounts
 
+    def room(self, entry: Open) -> tuple[float, float]:
+        """The lowest and the highest stake that the cap leaves; with classes, on every one of them."""
+        staked = max([gross for leg in entry.legs for gross in leg.gross_stakes()])
+        left = self.max_stake - staked if staked < self.max_stake else 0.0
+        return (0.0 if self.one_sided else -left), left
+
     def _amounts(self, stake: Any) -> tuple[float, ...]:
         """A stake as one number per class; a ValueError if it has another shape.
 
