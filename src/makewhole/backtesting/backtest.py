@@ -94,9 +94,10 @@ def backtest(
         datetimes. The log is replayed in this order, rows of the same time in their own order. By default the
         order of the rows is that of time.
     known
-        The column that says when each outcome was known. Until then the forecast is open: before each
-        forecast, those whose outcome was known by its time are settled, in order of `known`. By default
-        each outcome is known before the next forecast.
+        The column that says when each outcome was known. Until then the forecast is open. What is known at a
+        time can be used at that time: before each forecast, those whose outcome was known by its time are
+        settled, in order of `known`. A stake at the time at which its own outcome is known still counts. By
+        default each outcome is known before the next forecast.
     customers
         The customers who would have bet, for a log without stakes: see `makewhole.agents.Customers`. They
         decide when they see μ and c.

@@ -76,6 +76,7 @@ class LiveRun:
         self.questions: list[Question] = []
         self.open: dict[int, OpenBets] = {}
         self.due: list[tuple[int, int]] = []  # (when known, number) of open forecasts: a heap
+        self.to_come: list[int] = []  # how many stakes of each forecast are still to come
         self.total, self.low = 0.0, 0.0
         self.fair = 0.0  # what would have been lost at the model's own odds
         self.settled: list[tuple[float, float, int]] = []  # after each settlement: total loss, λ, row
@@ -98,6 +99,7 @@ class LiveRun:
             if bet.forecast not in self.open:
                 self._publish(bet.forecast)
             self._take(bet)
+            self.to_come[bet.forecast] -= 1
             if self.progress is not None and (done % _REPORT == 0 or done == len(bets)):
                 self.progress(done if done < len(bets) else self.log.rows, self.log.rows)
         self._settle()
@@ -132,6 +134,7 @@ class LiveRun:
             all_rows = np.arange(self.log.rows)[chunk.rows].tolist()
             stakes = zip(which, chunk.stake.tolist(), all_rows, strict=True)
             bets += [Placed(first + forecast, b, row, by and by[row]) for forecast, b, row in stakes]
+            self.to_come += np.bincount(np.asarray(which, dtype=np.int64), minlength=count).tolist()
         return sorted(bets, key=self._time) if self.late else bets
 
     def _publish(self, number: int) -> None:
@@ -169,8 +172,13 @@ class LiveRun:
         open_.bets.append(bet)
 
     def _settle(self, until: int | None = None) -> None:
-        """Settle what was known by `until`, or all that is open: in order of `known`, then by number."""
+        """Settle what was known by `until`, or all that is open: in order of `known`, then by number.
+
+        A stake at the time at which its own outcome is known still counts, and comes first.
+        """
         while self.due and (until is None or self.due[0][0] <= until):
+            if until is not None and self.to_come[self.due[0][1]]:
+                return
             open_ = self.open.pop(heapq.heappop(self.due)[1])
             question, turnover = open_.question, 0.0
             payments = self.forecaster.settle(open_.forecast, question.outcome)
