@@ -47,17 +47,14 @@ class LimitedRun(Run):
         self.totals = np.zeros(10)
         self.names: list[Name] = []
         self.accounts = np.zeros((0, 4))
-        line_terms, thaw_terms = _NO_LINES, _NO_THAW
+        line_terms = _NO_LINES
         if lines is not None:
             book = LineBook(lines, terms, Journal())
             line_terms = LineTerms(book.room, book.margin, book.top, lines.keep_gains, lines.spread)
             self.names = log.number_bettors()
             self.accounts = _begin(self.names, book)
-        if thaw is not None:
-            budget = (thaw.budget, thaw.per_forecast, thaw.root, thaw.share)
-            thaw_terms = ThawTerms(*budget, thaw.above, max(thaw.above, correction.spread))
         kept = math.inf if capital is None else capital
-        self.limits = Limits(how, terms.max_stake, kept, line_terms, thaw_terms)
+        self.limits = Limits(how, terms.max_stake, kept, line_terms, thaw_terms(thaw, correction))
         over, kernels = correction.over, correction.kernels
         self._replay = compiled_limited_replay(*(kernels or ()), None if over is None else over.kernels)
 
@@ -82,3 +79,11 @@ def _begin(names: list[Name], book: LineBook) -> Any:
         line = book.lines.line_of(name)
         accounts[k, :2] = line, book.scale_of(line)
     return accounts
+
+
+def thaw_terms(thaw: Thaw | None, correction: BookCorrection) -> ThawTerms:
+    """Return a thaw as the compiled loops need it."""
+    if thaw is None:
+        return _NO_THAW
+    budget = (thaw.budget, thaw.per_forecast, thaw.root, thaw.share)
+    return ThawTerms(*budget, thaw.above, max(thaw.above, correction.spread))
