@@ -51,7 +51,14 @@ def check_same(compiled: BacktestResult, live: BacktestResult) -> None:
     exact = ("total_loss", "peak_loss", "rounds", "refused", "certificate", "capital", "negative_c")
     assert [getattr(compiled, name) for name in exact] == [getattr(live, name) for name in exact]
     assert (compiled.wanted_stake or 0.0) == pytest.approx(live.wanted_stake or 0.0, rel=1e-12)
-    for name in ("turnover", "refused_stake", "mean_c", "mean_premium"):
+    assert compiled.most_open == live.most_open
+    assert compiled.served.keys() == live.served.keys()
+    for kind, both in compiled.served.items():
+        assert both == pytest.approx(live.served[kind], rel=1e-12)
+    assert sum(both.placed for both in compiled.served.values()) == pytest.approx(
+        compiled.turnover if compiled.served else 0.0
+    )
+    for name in ("turnover", "refused_stake", "mean_c", "premium"):
         assert getattr(compiled, name) == pytest.approx(getattr(live, name), rel=1e-12, abs=1e-12)
 
 

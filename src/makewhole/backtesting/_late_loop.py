@@ -11,7 +11,8 @@ first. slot_of has the slot of each.
 totals = [loss, what rounding cut off from it, sum of c, how many c < 0, loss at the model's odds, what open
 forecasts could lose staked in full, its maximum while several were open, what customers would stake at c = 0,
 what open forecasts can lose as staked, refused stakes, their sum, what the thaw has conceded, the largest
-profit, settled forecasts].
+profit, settled forecasts, then for each of three kinds of customers what they would stake at c = 0, and for
+each what they staked].
 """
 
 from __future__ import annotations
@@ -194,6 +195,8 @@ def make_late_replay(
                 b = would_stake(kind[t], amount[t], view[t], mu, c, outcome[t], how.one_sided)
                 fair = would_stake(kind[t], amount[t], view[t], mu_hat[t], 0.0, outcome[t], how.one_sided)
                 size, totals[7] = abs(b), totals[7] + abs(fair)
+                if kind[t] < 3:
+                    totals[14 + kind[t]] += abs(fair)
             risk = worst_loss(b, size, mu, c, 0.0)
             thawing = proposal[0] > thaw.least and thaw_left(thaw, settled, profit, conceded) > 0.0
             said = (mu, c, mu_hat[t], c_hat[t])
@@ -203,6 +206,8 @@ def make_late_replay(
                 totals[9], totals[10] = totals[9] + 1.0, totals[10] + size
                 b, size, risk = 0.0, 0.0, 0.0
             at_risk += risk
+            if len(kind) > 0 and kind[t] < 3:
+                totals[17 + kind[t]] += size
             lesson = balance(mu, c, origin, outcome[t], b, size, max_stake)
             slot, full = free[opened], room(mu, c, how.one_sided, max_stake)
             hold(kept, slot, rows[t], (full, risk), lesson, lesson[1] + origin - c_hat[t], proposal, inner)

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from makewhole.agents import Customers
+from makewhole.agents import CUSTOMER_KINDS, Customers
 from makewhole.arguments import Floats
 from makewhole.backtesting._late_loop import LateTerms, compiled_late_replay
 from makewhole.backtesting.limited import thaw_terms
 from makewhole.backtesting.log import Chunk, ChunkColumns, Log
-from makewhole.backtesting.result import BacktestResult
+from makewhole.backtesting.result import BacktestResult, Served
 from makewhole.backtesting.run import Run
 from makewhole.corrections import BookCorrection, Certificate
 from makewhole.insured.records import Scope
@@ -112,7 +112,7 @@ class LateRun(Run):
     ) -> None:
         super().__init__(correction, cap, how, log, trace=trace)
         self.people = None if customers is None else customers.begin(cap)
-        self.totals = np.zeros(14)  # see `_late_loop.py`
+        self.totals = np.zeros(20)  # see `_late_loop.py`
         kept = math.inf if capital is None else capital
         self.limits = LateTerms(how, cap, kept, thaw_terms(thaw, correction), stop, spread, last=False)
         self.waiting = (np.zeros(0, np.int64), np.zeros(0, np.int64))  # when known and slot, in this order
@@ -171,7 +171,12 @@ class LateRun(Run):
         """Return the result, with the stakes that were refused."""
         refused, refused_stake = self.totals[9:11].tolist()
         made = super().result(certificate, backend)
-        return replace(made, refused=int(refused), refused_stake=refused_stake)
+        served = {}
+        if self.people is not None:
+            sums = self.totals[14:20].reshape(2, 3).T.tolist()
+            served = {name: Served(*both) for name, both in zip(CUSTOMER_KINDS, sums, strict=True) if both[0]}
+        most = max(1, int(self.slots.counts[1]))
+        return replace(made, refused=int(refused), refused_stake=refused_stake, served=served, most_open=most)
 
     @property
     def exposure(self) -> Scope:

@@ -89,7 +89,7 @@ def _try(columns: dict[str, list[Any]], names: dict[str, Any], f: InsuredForecas
     sizes, kept = _premiums(columns, result)
     return Point(
         capital=float(f.capital or 0.0),
-        premium=result.mean_premium,
+        premium=result.premium,
         taken=result.turnover / wanted,
         served=float(sizes[kept <= BEARABLE + 1e-9].sum() / wanted),
         worst=result.peak_loss,
