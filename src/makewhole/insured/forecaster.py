@@ -40,7 +40,7 @@ from makewhole.insured.records import Id, Open, SharedLeg, published
 from makewhole.insured.refusals import Refusal, TeachingError
 from makewhole.insured.settings import Default, Mode, plain_settings, read_settings, settings_from
 from makewhole.insured.statement import GroupStatements, Statement
-from makewhole.insured.stating import certificate_of, state_book, state_groups
+from makewhole.insured.stating import certificate_of, likely_worst, state_book, state_groups
 from makewhole.insured.thaw import Thaw
 
 # An id as callers give it: text, or a whole number of any kind.
@@ -424,6 +424,26 @@ class InsuredForecaster:
         """Return the most that can be lost, in total or by one group."""
         with self._turn(), self.book.journal:
             return certificate_of(self.book, group)
+
+    def likely_worst(self, confidence: float, *, cluster: Any = None) -> float:
+        """Return what the open bets lose at most with this confidence, if the forecasts are right within c.
+
+        The capital counts open bets as if all were lost together. This is the number that insurers use beside
+        it: it is exceeded with a probability of at most 1 − confidence if forecasts are right given all that
+        stakers knew, and clusters, such as days, are independent; inside a cluster there may be any
+        dependence. It decides nothing. `cluster` is a function of a forecast's id, a mapping from ids, or a
+        list with a label for each open forecast, the oldest first; without it all are one cluster.
+
+        Examples
+        --------
+        >>> import makewhole as mw
+        >>> f = mw.InsuredForecaster(max_stake=1, capital=1000)
+        >>> places = [f.stake(f.forecast(mu=0.2), 1.0) for _ in range(1000)]
+        >>> round(f.likely_worst(0.995)), round(f.likely_worst(0.995, cluster=lambda id: id % 20))
+        (780, 336)
+        """
+        with self._turn(), self.book.journal:
+            return likely_worst(self.book, confidence, cluster)
 
     def statement(self) -> Statement:
         """Return rounds, turnover, losses, exposure and the worst case; `groups` has them for each group."""
