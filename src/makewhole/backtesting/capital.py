@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -300,9 +301,6 @@ def _point(
     given = result.turnover + result.refused_stake
     wanted = given if result.wanted_stake is None else result.wanted_stake
     c = _published(result, "c")
-    cheapest, one_sided, cap = float(c.min(initial=0.5)), forecaster.one_sided, forecaster.max_stake
-    rooms = [room(mu, cheapest, one_sided, cap) for mu in source.mu().tolist() if mu == mu]
-    worst = sum(rooms) * (source.classes or 1) / len(rooms) if rooms else 0.0  # on a forecast, staked in full
     return CapitalPoint(
         capital=capital,
         certified=None if result.certificate is None else result.certificate.bound,
@@ -312,9 +310,20 @@ def _point(
         worst_c=float(np.quantile(c.mean(axis=0), 0.9)) if c.size else 0.0,
         placed=result.turnover / wanted if wanted else 0.0,
         profit=-result.total_loss,
-        carries=int(capital / worst) if worst else 0,
+        carries=carried(capital, source.mu().tolist(), c, forecaster),
         turned_away=_turned_away(result, source),
     )
+
+
+def carried(capital: float, mus: Sequence[float], c: Floats, forecaster: InsuredForecaster) -> int:
+    """Return how many forecasts like these a capital carries at once, each staked in full.
+
+    `mus` is what the model said, of all classes, and `c` what was published: the lowest c counts.
+    """
+    cheapest, one_sided, cap = float(c.min(initial=0.5)), forecaster.one_sided, forecaster.max_stake
+    rooms = [room(mu, cheapest, one_sided, cap) for mu in mus if not math.isnan(mu)]
+    worst = sum(rooms) * (forecaster.classes or 1) / len(rooms) if rooms else 0.0  # of one forecast
+    return int(capital / worst) if worst else 0
 
 
 def _published(result: BacktestResult, name: str) -> Floats:
