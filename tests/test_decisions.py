@@ -208,6 +208,57 @@ def test_at_one_price_a_plan_within_the_cap_is_what_the_books_pay(problem: Any, 
     assert np.ptp(totals) == pytest.approx(plan.spread, abs=1e-12)
 
 
+def least_at_one_price(losses: Any, mu: Any, c: float, low: Any, high: Any) -> float:
+    """The least that the worst case can be at one price c >= 0, from a solver.
+
+    It minimises W + <g, μ> + c·Σt, where g_k >= l_k − W, t_k >= |g_k − m|, and low <= g <= high.
+    """
+    k = len(losses)
+    one, none = np.eye(k), np.zeros((k, k))
+    column, nothing = np.ones((k, 1)), np.zeros((k, 1))
+    rows = np.vstack(
+        [
+            np.hstack([-one, none, -column, nothing]),
+            np.hstack([one, -one, nothing, -column]),
+            np.hstack([-one, -one, nothing, column]),
+        ]
+    )
+    bound = np.concatenate([-np.asarray(losses), np.zeros(2 * k)])
+    box = [*zip(np.broadcast_to(low, k), np.broadcast_to(high, k), strict=True), *[(0, None)] * k]
+    best = linprog([*mu, *[c] * k, 1, 0], A_ub=rows, b_ub=bound, bounds=[*box, (None, None), (None, None)])
+    assert best.status == 0
+    return float(best.fun)
+
+
+@pytest.mark.slow
+@settings(max_examples=150)
+@given(one_price_problems(), st.one_of(st.none(), st.floats(0.05, 4)))
+def test_at_one_price_no_stake_within_the_cap_has_a_smaller_worst_case(
+    problem: Any, cap: float | None
+) -> None:
+    mu, c, losses = problem
+    forecast = mw.Forecast(mu, c, classes=len(mu), one_price=True)
+    plan = mw.insure(forecast, {"go": losses}, max_stake=cap)
+    box = np.ptp(losses) if cap is None else cap
+    assert np.abs(plan.stake).max() <= box
+    if c >= 0:
+        least = least_at_one_price(losses, mu, c, -box, box)
+        assert plan.loss == pytest.approx(least, abs=1e-7)
+    else:  # of all hedges that are cut off at the cap
+        for level in np.linspace(losses.max() - box, losses.max() + box, 41):
+            stake = mw.multiclass.centred(np.clip(losses - level, -box, box))
+            worst = (losses - stake).max() + stake @ mu + c * np.abs(stake).sum()
+            assert plan.loss <= worst + 1e-9
+
+
+def test_at_one_price_a_cap_of_half_the_range_allows_the_whole_hedge() -> None:
+    """Only the part that differs between classes counts: −5, −5, 5 is the same bet as 0, 0, 10."""
+    forecast = mw.Forecast([0.5, 0.3, 0.2], 0.01, classes=3, one_price=True)
+    plan = mw.insure(forecast, {"go": (0, 0, 10)}, max_stake=5)
+    assert plan.stake.tolist() == [-5.0, -5.0, 5.0]
+    assert (plan.loss, plan.spread) == (pytest.approx(2.1), 0.0)
+
+
 def test_many_forecasts_at_one_price_are_planned_as_one_by_one() -> None:
     draw = np.random.default_rng(3)
     mu, c, table = draw.dirichlet(np.ones(3), 30), draw.uniform(-0.1, 0.3, 30), draw.normal(size=(30, 2, 3))

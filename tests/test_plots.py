@@ -67,7 +67,7 @@ def test_a_capital_display_marks_what_sufficed() -> None:
     draw = np.random.default_rng(0)
     mu = draw.uniform(size=5000)
     log = pd.DataFrame({"mu": mu, "y": draw.random(5000) < mu})
-    report = mw.find_capital(log, premium=0.02)
+    report = mw.find_capital(log, customers=mw.agents.Customers(clairvoyant=0.04))
     display = mw.plots.CapitalDisplay.from_report(report, unit="euro")
     dots = {one.get_label(): one.get_offsets() for one in display.ax_.collections}
     assert dots["sufficed"].tolist() == [[p.capital, p.premium] for p in report.points if report.suffices(p)]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         StandardRegret,
         SwapRegret,
     )
-    from makewhole.decisions import Forecast, decide, insure
+    from makewhole.decisions import Forecast, Quote, decide, insure
     from makewhole.insured.forecaster import InsuredForecaster
     from makewhole.insured.lines import Lines
     from makewhole.insured.refusals import (
@@ -56,6 +56,7 @@ __all__ = [
     "NoCorrection",
     "OverlappingReserve",
     "PriceRefused",
+    "Quote",
     "Refusal",
     "Reserve",
     "SoundClassifier",
@@ -92,6 +93,7 @@ _HOMES = {
     "Correction": "corrections",
     "DeterministicSwap": "corrections",
     "Forecast": "decisions",
+    "Quote": "decisions",
     "ForecastClosed": "insured.refusals",
     "ForecastOpen": "insured.refusals",
     "Grouped": "corrections",

@@ -407,6 +407,10 @@ class Customers:
         return Crowd(self, max_stake)
 
 
+# The kinds of customers, in the order of their numbers.
+CUSTOMER_KINDS = ("hedgers", "informed", "clairvoyant")
+
+
 class Crowd:
     """The customers of one backtest, drawn forecast by forecast; see `Customers`."""
 

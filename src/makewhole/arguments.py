@@ -121,7 +121,7 @@ def outcome(value: Any, classes: int | None, *, graded: bool = False) -> Any:
     if type(value) is int and 0 <= value < (classes or 2):
         return value
     if graded:
-        return within("outcome", value, 0.0, 1.0)
+        return within("outcome", float(value) if _is_bool(value) else value, 0.0, 1.0)
     if classes is None:
         array = binary_outcomes("outcome", value)
     else:
@@ -156,7 +156,7 @@ def plain(array: Any) -> Any:
 def positive(name: str, value: Any) -> float:
     """Return one finite number above 0; raise a ValueError otherwise."""
     number = numbers(name, value)
-    if number.ndim or number <= 0:
+    if number.ndim or number <= 0 or _is_bool(value):
         raise ValueError(f"{name} must be one number above 0; got {value!r}")
     return float(number)
 
@@ -164,9 +164,14 @@ def positive(name: str, value: Any) -> float:
 def scalar(name: str, value: Any) -> float:
     """Return one finite number; raise a ValueError otherwise."""
     number = numbers(name, value)
-    if number.ndim:
+    if number.ndim or _is_bool(value):
         raise ValueError(f"{name} must be one number; got {value!r}")
     return float(number)
+
+
+def _is_bool(value: Any) -> bool:
+    """Whether it is True or False, which is no amount of money."""
+    return isinstance(value, (bool, np.bool_))
 
 
 def within(name: str, value: Any, low: float, high: float) -> float:

@@ -8,6 +8,7 @@ a table with the events on its leading axes.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import struct
 from collections.abc import Callable, Mapping
@@ -170,6 +171,76 @@ class Plan(NamedTuple):
     expected: Any
 
 
+@dataclass(frozen=True, eq=False)
+class Quote(Forecast):
+    """An open forecast at one customer's price, and with her losses what she should do (`f.quote`).
+
+    `by` is the customer: her name, or the groups she belongs to and her name; None for the published price.
+    `room` is the lowest and the highest stake that the cap leaves, with classes on each of them; `insure`
+    keeps to it. `published` is the forecast as published.
+
+    With a table of losses, `action` and `stake` are the best ones (`plan` is what `insure` returned). The
+    stake costs `price` now, and pays later: as if the bet were a policy. `loss` is the most that she can lose
+    in total. If `spread` is 0, that is certain; otherwise it may be lower by that much.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> f = mw.InsuredForecaster(capital=15_000, max_stake=150)
+    >>> q = f.forecast(mu=0.2, id="UA-123")
+    >>> quote = f.quote("UA-123", by="ann", losses={"fly": (0, 90), "train": (25, 25)})
+    >>> quote.action, quote.stake, round(quote.price, 2), round(quote.loss, 2)
+    ('fly', 90.0, 19.8, 19.8)
+    >>> f.stake("UA-123", quote.stake, by="ann", price=quote)  # at this price or a lower one
+    0
+    """
+
+    by: Any = None
+    room: tuple[float, float] = (-np.inf, np.inf)
+    plan: Plan | None = None
+    published: Forecast | None = dataclasses.field(default=None, repr=False)
+
+    @property
+    def action(self) -> Any:
+        """The best action; None without losses."""
+        return None if self.plan is None else self.plan.action
+
+    @property
+    def stake(self) -> Any:
+        """The stake for it."""
+        return None if self.plan is None else self.plan.stake
+
+    @property
+    def price(self) -> Any:
+        """What the stake costs now; a stake b then pays b if it happens, or for b < 0 |b| if it does not."""
+        return None if self.plan is None else price_of(self, self.plan.stake)
+
+    @property
+    def loss(self) -> Any:
+        """The most that she can lose in total."""
+        return None if self.plan is None else self.plan.loss
+
+    @property
+    def spread(self) -> Any:
+        """By how much her total loss may be lower, depending on the outcome."""
+        return None if self.plan is None else self.plan.spread
+
+
+def make_quote(own: Forecast, by: Any, room: tuple[float, float], published: Forecast) -> Quote:
+    """Make a `Quote` of a forecast at the customer's price, without checks."""
+    made = _new_object(Quote)
+    made.__dict__.update(own.__dict__, by=by, room=room, published=published)
+    return made
+
+
+def price_of(forecast: Forecast, stake: Any) -> float:
+    """Return what a stake on one event costs if it is paid for now: the most that the stake can lose."""
+    if not forecast.classes:
+        return float(bets.premium(stake, forecast.mu, forecast.c).price)
+    g = np.asarray(multiclass.centred(stake) if forecast.one_price else stake)
+    return float((g * forecast.mu + np.abs(g) * forecast.c).sum() - g.min())
+
+
 def insure(forecast: Forecast, losses: Any, *, max_stake: float | None = None) -> Plan:
     """Choose the action with the smallest worst-case total loss, bets included, and the stake for it.
 
@@ -180,9 +251,9 @@ def insure(forecast: Forecast, losses: Any, *, max_stake: float | None = None) -
     With classes the stake is the best one allowed, so a larger `max_stake` is never worse. If μ does not sum
     to 1, the same stake on every class may win for certain. Without `max_stake` there is then no best stake;
     the one returned is at most the difference between the losses. On a forecast with one price for all
-    classes (`Forecast.one_price`) the hedge is the losses minus their median. If `max_stake` is too small for
-    it, the stake need not be the best. If c is negative, bets larger than the hedge might win for certain, as
-    on a binary event; they are not insurance and are not considered.
+    classes (`Forecast.one_price`) the hedge is the losses minus a constant, which changes nothing: by default
+    their median, or one with which the hedge fits `max_stake`. If c is negative, bets larger than the hedge
+    might win for certain, as on a binary event; they are not insurance and are not considered.
 
     Parameters
     ----------
@@ -191,7 +262,7 @@ def insure(forecast: Forecast, losses: Any, *, max_stake: float | None = None) -
     losses
         The loss of each action under each outcome; see the top of `makewhole.decisions`.
     max_stake
-        The largest stake that is accepted; None for no limit.
+        The largest stake that is accepted; None for no limit. A `Quote` has its own limits, too.
 
     Returns
     -------
@@ -217,11 +288,14 @@ def insure(forecast: Forecast, losses: Any, *, max_stake: float | None = None) -
     labels, table = _table(forecast, losses)
     cap = np.inf if max_stake is None else arguments.positive("max_stake", max_stake)
     mu, c = _per_action(forecast)
-    full = _full_hedge(forecast, table, mu, c)
     lowest = 0.0 if forecast.one_sided else -cap
+    if isinstance(forecast, Quote):
+        lowest, cap = max(lowest, forecast.room[0]), min(cap, forecast.room[1])
+    full = _full_hedge(forecast, table, mu, c, lowest, cap)
     stakes = np.stack([np.clip(full, lowest, cap), np.zeros_like(full)])
     if forecast.classes:
-        stakes = np.concatenate([stakes, _best_stakes(table, mu, c, lowest, cap)])
+        best = _best_at_one_price if forecast.one_price else _best_stakes
+        stakes = np.concatenate([stakes, best(table, mu, c, lowest, cap)])
     worst = _worst(forecast, table, stakes, mu, c)
     # On a tie take the first, the hedge: it has the same worst case, and its loss is certain.
     hedged = worst[0] <= worst.min(axis=0) + (_tie(table, stakes, mu) if forecast.classes else 0.0)
@@ -338,11 +412,17 @@ def _expected(forecast: Forecast, table: Floats) -> Floats:
     return expected
 
 
-def _full_hedge(forecast: Forecast, table: Floats, mu: Floats, c: Floats) -> Floats:
+def _full_hedge(
+    forecast: Forecast, table: Floats, mu: Floats, c: Floats, lowest: float, cap: float
+) -> Floats:
     if not forecast.classes:
         return np.asarray(bets.hedge(table))
-    if forecast.one_price:
-        return np.asarray(multiclass.centred(table))
+    if (
+        forecast.one_price
+    ):  # minus any constant it is the same bet: take one that fits the cap, if there is one
+        centred = np.asarray(multiclass.centred(table))
+        least, most = centred.max(axis=-1, keepdims=True) - cap, centred.min(axis=-1, keepdims=True) - lowest
+        return np.where(least <= most, centred - np.clip(0.0, least, np.maximum(least, most)), centred)
     if forecast.one_sided:  # only stakes >= 0: raise every class above the best one
         return np.asarray(table - table.min(axis=-1, keepdims=True))
     return np.asarray(multiclass.hedge(table, mu, c, simplex=False))
@@ -362,6 +442,31 @@ def _best_stakes(table: Floats, mu: Floats, c: Floats, lowest: float, cap: float
         bends = np.maximum(np.concatenate([table, table - floors, least], axis=-1), least)
     stakes = np.maximum(table[..., None, :] - bends[..., :, None], floors[..., None, :])
     return np.moveaxis(np.minimum(stakes, cap), -2, 0)
+
+
+def _best_at_one_price(table: Floats, mu: Floats, c: Floats, lowest: float, cap: float) -> Floats:
+    """Return the best stakes within the cap where all classes have one price, one for each level W.
+
+    A stake g loses at most W + <g, μ> + c·Σ|g_k − m| if g_k >= l_k − W, where m is its median. If μ_k >= c,
+    the smallest such g_k is the cheapest; otherwise the one nearest to m. For c >= 0 the sum is convex and
+    piecewise linear in W and m together, so the best pair is a corner of the lines where its slope changes:
+    W is l_k minus an end of the cap's range, and m is a stake, or the cap. For c < 0 the candidates are the
+    hedges cut off at the cap, and the best of these has such a W as well.
+    """
+    widest = np.ptp(table, axis=-1, keepdims=True)  # no best stake is larger
+    low, high = np.maximum(lowest, -widest), np.minimum(cap, widest)
+    levels = np.concatenate([table - low, table - high], axis=-1)
+    levels = np.maximum(levels, (table - high).max(axis=-1, keepdims=True))
+    price, free = np.maximum(c, 0.0)[..., None, :], (mu < c)[..., None, :]
+    best = []
+    for level in np.moveaxis(levels, -1, 0)[..., None]:
+        least = np.clip(table - level, low, high)
+        medians = np.concatenate([least, high], axis=-1)[..., None]
+        stakes = np.where(free, np.maximum(medians, least[..., None, :]), least[..., None, :])
+        cost = (stakes * mu[..., None, :] + np.abs(stakes - medians) * price).sum(axis=-1)
+        use = np.argmin(cost, axis=-1)[..., None, None]
+        best.append(np.take_along_axis(stakes, use, axis=-2)[..., 0, :])
+    return np.stack(best)
 
 
 def _tie(table: Floats, stakes: Floats, mu: Floats) -> Floats:

@@ -376,6 +376,7 @@ COMPILED = (
     balance,
     left_of,
     too_much,
+    released,
     least_price,
     exp,
     barrier_price,

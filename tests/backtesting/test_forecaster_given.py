@@ -167,7 +167,7 @@ def test_every_capital_is_tried_on_a_new_forecaster_with_the_defaults_for_it() -
         alone = mw.backtest(log, mw.InsuredForecaster(capital=capital, max_stake=1.0), by="who")
         assert (point.capital, point.certified) == (capital, capital)
         assert (point.peak_loss, point.profit) == (alone.peak_loss, -alone.total_loss)
-        assert point.premium == alone.mean_premium
+        assert point.premium == alone.premium
 
 
 @pytest.mark.slow
@@ -184,13 +184,23 @@ def test_what_was_given_is_kept_for_every_capital() -> None:
 
 
 @pytest.mark.slow
-def test_a_reserve_is_made_for_each_capital_as_without_a_forecaster() -> None:
+def test_without_a_forecaster_each_capital_has_the_book_that_it_makes() -> None:
     log = make_log().drop(columns="stake")
     people: Any = {"customers": Customers(clairvoyant=0.1, seed=1), **LATE}
-    plain = mw.find_capital(log, **people)
+    made = mw.InsuredForecaster(max_stake=1.0, capital=3.0)
+    assert mw.find_capital(log, **people).points == mw.find_capital(log, made, **people).points
+
+
+@pytest.mark.slow
+def test_a_reserve_is_made_for_each_capital() -> None:
+    log = make_log().drop(columns="stake")
+    people: Any = {"customers": Customers(clairvoyant=0.1, seed=1), **LATE}
     for mode in (None, "sound"):
         f = mw.InsuredForecaster(None, mw.Reserve(), mode=mode, max_stake=1.0)
-        assert mw.find_capital(log, f, **people).points == plain.points
+        for point in mw.find_capital(log, f, capitals=[2.0, 20.0], **people).points:
+            reserve = mw.InsuredForecaster(None, mw.Reserve(0.5 / point.capital), mode="sound", max_stake=1.0)
+            alone = mw.backtest(log, reserve, **people)
+            assert (point.profit, point.peak_loss) == (-alone.total_loss, alone.peak_loss)
 
 
 def test_a_correction_that_has_a_capital_cannot_be_tried_with_others() -> None:

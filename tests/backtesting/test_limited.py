@@ -95,9 +95,10 @@ def check_equal(log: pd.DataFrame, correction: Any, options: dict[str, Any]) -> 
         if f.thaw is not None and f.thaw.share:
             assert run.totals[9] == f.book.thawing.profit
         if run.limits.lines.top:
-            for name, (line, _, taken, low) in zip(run.names, run.accounts.tolist(), strict=True):
-                account = f.account(name)
-                assert (account.line, account.taken) == (line, taken + low)
+            assert f.book.lines is not None
+            for name, numbers in zip(run.names, run.accounts.tolist(), strict=True):
+                account = f.book.lines.accounts.get(name, Account())
+                assert [account.total, account.low, account.thawed, account.since] == numbers
                 assert account.at_risk == 0.0
     return played
 
@@ -119,7 +120,7 @@ MAKERS: dict[str, Any] = {
 }
 
 PROBABILITY = st.sampled_from([0.0, 1.0, 0.5]) | st.floats(0.0, 1.0)
-# Knowing the outcome uses up capital and lines; a hundredth of the cap is where a thaw begins.
+# Knowing the outcome uses up capital and lines.
 SIZES = st.sampled_from([0.0, 1e-300, 0.0199, 0.02, 1.0, CAP]) | st.floats(0.0, CAP)
 ROWS = st.tuples(
     PROBABILITY,
@@ -133,6 +134,9 @@ LINES = st.builds(
     mw.Lines,
     each=st.sampled_from([1e-9, 0.5, 1.0, 3.0, 20.0]) | st.floats(1e-3, 10.0),
     of=st.sampled_from([{}, {"bob": 0.25, 7: 5.0}]),
+    share=st.sampled_from([1.0, 1.0, 0.1, 0.5]),
+    shares=st.sampled_from([{}, {"bob": 1.0}]),
+    thaw=st.sampled_from([0.0, 0.2, 1.0]),
     scale=st.sampled_from([None, CAP, 3 * CAP]),
     keep_gains=st.booleans(),
     spread=st.sampled_from([0.0, 0.0, 0.02, 0.5]),
@@ -163,12 +167,13 @@ def make_log(rows: list[Any], repeats: int, one_sided: bool) -> pd.DataFrame:
     capital=st.sampled_from([None, 1e-3, 3.0, 50.0]) | st.floats(0.01, 8.0),
     lines=st.none() | st.just("default") | LINES,
     thaw=st.none() | st.just("default") | THAWS,
+    stop=st.sampled_from(["default", False]),
 )
 def test_it_is_the_forecaster_to_the_bit(
-    name: str, rows: list[Any], repeats: int, mode: str, capital: Any, lines: Any, thaw: Any
+    name: str, rows: list[Any], repeats: int, mode: str, capital: Any, lines: Any, thaw: Any, stop: Any
 ) -> None:
     one_sided = mode == "one-sided"
-    options: dict[str, Any] = dict(one_sided=one_sided, capital=capital, lines=lines, thaw=thaw)
+    options: dict[str, Any] = dict(one_sided=one_sided, capital=capital, lines=lines, thaw=thaw, stop=stop)
     options["mode"] = None if one_sided else mode
     try:
         mw.InsuredForecaster(None, MAKERS[name](), max_stake=CAP, **options)
@@ -201,9 +206,9 @@ def test_what_is_refused_because_of_rounding_is_what_the_forecaster_refuses() ->
         class Late(LimitedRun):
             def __init__(self, *given: Any, **settings: Any) -> None:
                 super().__init__(*given, **settings)
-                self.accounts[:, 2], self.totals[0] = taken, lost  # noqa: B023 - used in this round only
+                self.accounts[:, 0], self.totals[0] = taken, lost  # noqa: B023 - used in this round only
 
-        settings: Any = {**options, "lines": mw.Lines(each=1.0), "max_stake": cap}
+        settings: Any = {**options, "lines": mw.Lines(each=1.0, share=1.0), "max_stake": cap, "stop": False}
         with mock.patch.object(module, "LimitedRun", Late):
             result = replay(log, by="who", trace=True, **settings)
         f = mw.InsuredForecaster(**settings)
@@ -228,8 +233,9 @@ def test_what_is_refused_because_of_rounding_is_what_the_forecaster_refuses() ->
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_until_everything_is_used_up_it_is_the_forecaster(name: str) -> None:
-    for capital, lines in ((20.0, mw.Lines(each=4.0)), (20.0, None), (None, mw.Lines(each=4.0))):
-        options = dict(mode="sound", capital=capital, lines=lines, thaw=mw.Thaw(budget=2.0))
+    own = mw.Lines(each=4.0, share=1.0, thaw=0.0)
+    for capital, lines in ((20.0, own), (20.0, None), (None, own)):
+        options = dict(mode="sound", capital=capital, lines=lines, thaw=mw.Thaw(budget=2.0), stop=False)
         played = check_equal(attacked(300, 100), MAKERS[name](), options)
         f = played.forecaster
         assert lines is None or 1.0 < f.account("ann").taken <= 4.0
@@ -283,7 +289,7 @@ def test_many_rows_in_chunks_are_the_forecasters() -> None:
     names = draw.integers(50, size=rows)
     knows = np.where(names < 5, 2.0 * y - 1.0, draw.uniform(-1, 1, rows)) * (draw.random(rows) < 0.9)
     columns = {"mu": draw.uniform(0.1, 0.9, rows), "y": y, "stake": knows, "who": names, "c_hat": 0.0}
-    options = dict(mode="sound", capital=60.0, lines=mw.Lines(each=10.0), thaw=mw.Thaw(budget=5.0))
+    options = dict(mode="sound", capital=60.0, lines=mw.Lines(each=10.0, share=1.0), thaw=mw.Thaw(budget=5.0))
     log = pd.DataFrame(columns)
     result, run = replayed(log, None, options)
     assert run is not None

@@ -395,3 +395,47 @@ def test_capital_takes_quantities_one_number_and_no_cap_of_zero() -> None:
     assert [point.capital for point in report.points] == [10.0]
     with pytest.raises(ValueError, match="max_stake must be one number above 0"):
         mw.find_capital(log, max_stake=0)
+
+
+# --- what is known at t can be used at t ------------------------------------------------------------------
+
+
+def both_ways(log: pd.DataFrame, **columns: Any) -> list[tuple[int, float]]:
+    """Rounds and loss, compiled and then driven bet by bet: a cap on exposure that never binds needs that."""
+    results = []
+    for most in (None, 1e6):
+        f = mw.InsuredForecaster(None, mw.StandardRegret(0.5), max_stake=2.0, thaw=None, max_exposure=most)
+        result = mw.backtest(log, f, id="id", time="t", known="known", **columns)
+        results.append((result.rounds, result.total_loss))
+    return results
+
+
+def test_a_stake_at_the_time_its_outcome_is_known_still_counts() -> None:
+    log = pd.DataFrame({"id": ["a", "a"], "mu": 0.5, "y": 1, "stake": 1.0, "t": [1, 3], "known": 3})
+    assert both_ways(log) == [(1, 1.0), (1, 1.0)]
+
+
+def test_an_outcome_is_used_by_forecasts_made_when_it_is_known() -> None:
+    """Forecasts at 3 are made after the outcome of "a", whose last stake is at 3, wherever its row stands."""
+    rows = [("a", 1, 3), ("b", 2, 9), ("c", 3, 9), ("b", 3, 9), ("a", 3, 3), ("d", 3, 3), ("d", 3, 3)]
+    log = pd.DataFrame(rows, columns=["id", "t", "known"]).assign(mu=0.5, y=1, stake=1.0)
+    compiled, live = both_ways(log)
+    assert compiled == live
+    assert compiled[0] == 4
+    early = log.assign(known=log["known"].replace(3, 4), t=log["t"])
+    assert both_ways(early)[0][1] > compiled[1]  # "c" and "d" are then made at the old price
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(0, 1), st.floats(-0.3, 0.3)), min_size=1
+    )
+)
+def test_whatever_comes_at_the_same_time_both_ways_agree(rows: list[Any]) -> None:
+    log = pd.DataFrame(rows, columns=["id", "t", "y", "stake"]).assign(mu=0.4)
+    log["y"] = log.groupby("id")["y"].transform("first")
+    log["known"] = log.groupby("id")["t"].transform("max") + log["id"] % 2
+    log["stake"] /= 10.0
+    compiled, live = both_ways(log)
+    assert compiled[0] == live[0]
+    assert compiled[1] == pytest.approx(live[1], abs=1e-12)

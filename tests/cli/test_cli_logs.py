@@ -150,8 +150,8 @@ def test_capital_prints_what_the_library_found(log: Path, capsys: pytest.Capture
         ("backtest", ["--customers", "hedgers=1", "--stake", "b"], "stake must not be given with customers"),
         (
             "capital",
-            ["--capitals", "0.5"],
-            "capitals must be at least max_stake, 1, which one forecast can lose; got 0.5",
+            ["--capitals", "1e-9"],
+            "capital must be at least 1e-06, a millionth of max_stake",
         ),
         ("capital", ["--capitals", "many"], "--capitals must be numbers, such as 100,1000; got 'many'"),
         ("capital", ["--figure", "capital.doc"], "--figure must end in .png, .svg or .pdf"),

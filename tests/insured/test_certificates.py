@@ -1,6 +1,7 @@
 """Certificates: the theorems' constants written out, for a book, for groups, late, capped and guarded."""
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -182,3 +183,121 @@ def test_a_thousand_open_forecasts_of_a_group_do_not_widen_its_certificate() -> 
     told = f.statement().groups["AA"]
     assert told.certificate.bound == 5_000
     assert 4_900 < told.total_loss <= 5_000
+
+
+# --- a certificate is never below what was lost -------------------------------------------------------------
+
+
+def test_a_withdrawal_leaves_no_certificate_below_what_was_lost() -> None:
+    """The correction's capital is then less than it has lost: what it has lost is the most it can lose."""
+    f = mw.InsuredForecaster(None, mw.Barrier(3.0), max_stake=1.0, capital=10.0, lines=None)
+    while f.statement().total_loss < 2.99:
+        f.settle(f.forecast(mu=0.5), 1, stake=1.0)
+    assert f.certificate().bound == 3.0
+    f.change_capital(8.0)
+    told = f.statement()
+    assert told.certificate.bound is not None
+    assert told.certificate.bound == pytest.approx(told.total_loss)
+    assert told.certificate.bound >= told.total_loss
+    while f.statement().total_loss > 0.5:  # customers lose some of it again
+        f.settle(f.forecast(mu=0.5), 0, stake=1.0)
+    for _ in range(200):
+        f.settle(f.forecast(mu=0.5), 1, stake=1.0)
+    assert 0.9 < f.statement().total_loss <= 1.0  # which is all that the correction has now
+
+
+def test_a_withdrawal_counts_bets_that_were_open_at_the_old_price() -> None:
+    f = mw.InsuredForecaster(None, mw.Barrier(30.0), max_stake=1.0, capital=40.0, lines=None)
+    f.settle(f.forecast(mu=0.1), 1, stake=1.0)
+    old = f.forecast(mu=0.5)  # cheap: most of 30 is left
+    f.change_capital(11.0)
+    bound, lost = f.certificate().bound, f.statement().total_loss
+    assert bound is not None
+    assert lost < 1.0 < bound < 11.0
+    f.settle(old, 1, stake=1.0)
+    assert 1.0 < f.statement().total_loss <= bound
+    for _ in range(50):
+        f.settle(f.forecast(mu=0.5), 1, stake=1.0)
+    assert f.statement().total_loss <= bound
+
+
+def _changed(f: mw.InsuredForecaster, draw: Any) -> mw.InsuredForecaster:
+    """Change a book in one of the ways there are; a refusal leaves it as it was."""
+    choice = draw(st.integers(0, 9))
+    opened = f.open_forecasts
+    with contextlib.suppress(mw.Refusal, ValueError):
+        if choice == 0 and f.capital is not None:
+            f.change_capital(f.capital * draw(st.floats(0.05, 2.0)))
+        elif choice == 1 and opened:
+            f.void(draw(st.sampled_from(opened)))
+        elif choice == 2:
+            f = mw.InsuredForecaster.from_state(f.to_state())
+        elif choice <= 4:
+            _published(f, draw)
+        elif opened:
+            q = draw(st.sampled_from(opened))
+            y = draw(st.integers(0, (f.classes or 2) - 1))
+            _staked(f, q, y, draw)
+            f.settle(q, y)
+        else:
+            q = _published(f, draw)
+            y = draw(st.integers(0, (f.classes or 2) - 1))
+            _staked(f, q, y, draw)
+            f.settle(q, y)
+    return f
+
+
+def _published(f: mw.InsuredForecaster, draw: Any) -> mw.Forecast:
+    mu: Any = draw(st.sampled_from([0.0, 0.2, 0.5, 0.9]))
+    if f.classes is not None:
+        mu = [mu, 1 - mu, *[0.0] * (f.classes - 2)]
+    groups = draw(st.sampled_from("ab")) if f.book.grouped else None
+    return f.forecast(mu=mu, groups=groups)
+
+
+def _staked(f: mw.InsuredForecaster, q: mw.Forecast, y: int, draw: Any) -> None:
+    """The customer mostly knows the outcome."""
+    size = draw(st.sampled_from([0.0, 0.3, 1.0])) * f.max_stake
+    with contextlib.suppress(mw.StakeRefused):
+        if f.classes is not None:
+            f.stake(q, [size if k == y else 0.0 for k in range(f.classes)])
+        else:
+            f.stake(q, size if y or f.one_sided else -size, by=draw(st.sampled_from([None, "ann"])))
+
+
+BOOKS: dict[str, Callable[[], mw.InsuredForecaster]] = {
+    "default": lambda: mw.InsuredForecaster(max_stake=1.0, capital=10.0),
+    "less": lambda: mw.InsuredForecaster(None, mw.Barrier(3.0), max_stake=1.0, capital=10.0),
+    "forgetful": lambda: mw.InsuredForecaster(
+        None, mw.Barrier(3.0, keep_gains=False), max_stake=1.0, capital=5.0, lines=None
+    ),
+    "one-sided": lambda: mw.InsuredForecaster(max_stake=1.0, capital=4.0, one_sided=True),
+    "classes": lambda: mw.InsuredForecaster(max_stake=1.0, capital=6.0, classes=3),
+    "less, classes": lambda: mw.InsuredForecaster(
+        None, mw.Barrier(3.0), max_stake=1.0, capital=6.0, classes=2
+    ),
+    "reserve": lambda: sound(mw.Reserve(0.5)),
+    "guarded reserve": lambda: sound(mw.Reserve(0.1), capital=20.0),
+    "capped barrier": lambda: mw.InsuredForecaster(
+        None, mw.Barrier(3.0), max_stake=1.0, capital=10.0, max_exposure=0.5
+    ),
+    "capped reserve": lambda: sound(mw.Reserve(0.2), max_exposure=M),
+    "exact reserve": lambda: mw.InsuredForecaster(None, mw.Reserve(0.05), max_stake=1.0),
+    "exact classes": lambda: mw.InsuredForecaster(None, mw.Reserve(0.05), max_stake=1.0, classes=3),
+    "groups": lambda: sound(mw.Grouped(mw.Barrier(9.0))),
+    "overlapping": lambda: sound(mw.OverlappingReserve(0.2)),
+    "thaw": lambda: sound(mw.Reserve(0.2), thaw=mw.Thaw(budget=3.0)),
+    "swap": lambda: mw.InsuredForecaster(None, mw.DeterministicSwap(cells=20), max_stake=1.0),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BOOKS)
+@given(data=st.data())
+def test_a_certificate_is_never_below_the_total_loss(kind: str, data: Any) -> None:
+    f = BOOKS[kind]()
+    for _ in range(data.draw(st.integers(1, 25))):
+        f = _changed(f, data.draw)
+        told = f.statement()
+        scopes = [told, *told.groups.values()]
+        assert all(s.certificate.bound is None or s.total_loss <= s.certificate.bound for s in scopes)

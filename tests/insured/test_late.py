@@ -265,9 +265,12 @@ def test_a_subclass_with_its_own_ways_has_no_certificate() -> None:
     ("options", "message"),
     [
         (dict(c_range=(-1e15, 0.0)), r"c_range must lie in \[-100, 100\]"),
-        (dict(max_stake=5e-324), r"max_stake must lie in \[1e-100, 1e\+100\]"),
+        (dict(max_stake=5e-324), r"max_stake must lie in \[1e-100, 1e\+60\]"),
+        (dict(max_stake=1e99), r"max_stake must lie in \[1e-100, 1e\+60\]; got 1e\+99"),
         (dict(max_stake=1e308), r"max_stake must lie in"),
         (dict(max_stake=1e15, capital=0.3), "a millionth of max_stake"),
+        (dict(capital=True), r"capital must be one number; got True"),
+        (dict(max_stake=True), r"max_stake must be one number above 0; got True"),
     ],
 )
 def test_numbers_that_rounding_would_eat_are_refused(options: Any, message: str) -> None:

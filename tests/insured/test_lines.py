@@ -1,6 +1,7 @@
 """Lines: nobody takes more than her line, whatever she and the others do; prices of one's own."""
 
 import contextlib
+import copy
 import json
 from typing import Any
 
@@ -399,3 +400,14 @@ def test_the_lines_that_a_capital_brings_have_a_spread_where_the_correction_has_
     assert lines(None).spread == lines(mw.Barrier(100, spread=0.01)).spread == 0.0
     assert lines(mw.Barrier(100)).spread == lines(mw.NoCorrection()).spread == 0.02
     assert lines(mw.NoCorrection(), one_sided=True).spread == 0.0  # there the price is in μ
+
+
+@pytest.mark.parametrize("spread", [0, 0.005])
+def test_a_spread_that_was_given_is_what_named_customers_pay(spread: float) -> None:
+    """0 means none, also for a copy, and after a change of capital."""
+    rule = mw.Barrier(100, spread=spread)
+    for made in (rule, mw.Barrier.from_state(rule.state()), copy.deepcopy(rule)):
+        f = mw.InsuredForecaster(None, made, max_stake=1)
+        f.change_capital(200.0)
+        assert f.quote(f.forecast(mu=0.5), by="ann").c == pytest.approx(spread, abs=1e-6)
+    assert repr(rule) == f"Barrier(100.0, spread={float(spread)!r})"

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import makewhole as mw
 from makewhole import saving
 from makewhole.forecasters import SparseRow
-from samples import memory_of, open_of, sealed
+from samples import memory_of, open_of, sealed, state
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -305,3 +305,12 @@ def test_saving_keeps_a_files_permissions(tmp_path: Path) -> None:
     path.chmod(0o640)
     f.save(path)
     assert path.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("settings", [{"capital": 1e100}, {"lines": mw.Lines(each=1e100), "mode": "sound"}])
+def test_with_the_largest_cap_a_book_that_was_saved_is_loaded(settings: Any, tmp_path: Path) -> None:
+    f = mw.InsuredForecaster(None, mw.Barrier(1e60), max_stake=1e60, **settings)
+    for _ in range(50):
+        f.settle(f.forecast(mu=0.5), 0, stake=f.max_stake, by="ann")
+    f.save(tmp_path / "large.json")
+    assert state(mw.InsuredForecaster.load(tmp_path / "large.json")) == state(f)

@@ -97,6 +97,7 @@ def test_a_quote_is_what_the_stake_then_costs_and_the_loss_is_certain(book: Book
     quote = book.quote("UA-1", by="ann", losses=table)
     receipt = book.stake("UA-1", by="ann", stake=quote.stake, price=quote.price)
     assert receipt["price"] == quote.price
+    assert (receipt["by"], quote.by) == ("ann", "ann")
     assert quote.action is not None
     if_0, if_1 = table[quote.action]
     paid_on_1 = quote.stake if quote.stake > 0 else 0

@@ -146,6 +146,7 @@ def test_more_capital_is_cheaper_and_less_is_refused_or_dearer(tmp_path: Path) -
     assert premiums == sorted(premiums, reverse=True)
     assert points[0].worst < points[-1].worst
     assert points[0].served < points[-1].served == 1.0
+    assert points[-1].carries == int(8 * CAPITAL / (0.48 * CAP))  # at μ = 0.5 a full stake can lose 0.48
 
 
 def test_only_the_latest_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from makewhole.corrections._kernels import HELPERS, none_observe, none_propose
+from makewhole.corrections._kernels import HELPERS, Step, none_observe, none_propose
 from makewhole.jit import jit
 from makewhole.rules import (
     Publishing,
@@ -126,10 +126,10 @@ def beyond(names: Any, t: int, size: float, risk: float, lines: LineTerms, round
     return False
 
 
-def stopped(b: float, said: Any, more: float, limits: Limits, thawing: bool) -> bool:
-    """Whether selling stops for a stake; `said` is (μ, c, μ̂, ĉ)."""
+def stopped(b: float, said: Any, more: float, how: Publishing, spread: float, thawing: bool) -> bool:
+    """Whether selling stops for a stake; `said` is (μ, c, μ̂, ĉ), and `more` her surcharge."""
     mu, c, mu_hat, c_hat = said
-    base_mu, base_c, _ = publish(mu_hat, c_hat, limits.spread, limits.how, 0.0)
+    base_mu, base_c, _ = publish(mu_hat, c_hat, spread, how, 0.0)
     base = most_paid(b, abs(b), base_mu, base_c, 0.0)
     most, common = most_paid(b, abs(b), mu, c, more), most_paid(b, abs(b), mu, c, 0.0)
     return b != 0.0 and stops(most, base, common, thawing)
@@ -162,11 +162,37 @@ def turn_back(marks: Any, cell: int, draws: int) -> None:
         marks[-2], marks[-1] = cell, draws
 
 
+def make_learn(propose: Callable[..., Any], observe: Callable[..., None]) -> Callable[..., float]:
+    """Return a function that lets a correction learn, in one step with a thaw, as `Memories.learn` does.
+
+    It takes the lesson (target, weight, loss), the least λ that a thaw lowers, and the most that it may
+    concede; it returns what that was.
+    """
+
+    def learn(
+        values: Any, marks: Any, proposal: Step, lesson: Any, least: float, left: float, max_stake: float
+    ) -> float:
+        target, weight, loss = lesson
+        lam, lower, extra, cost = proposal[0], 0.0, 0.0, 0.0
+        if lam > least and left > 0.0:
+            cell, draws = (marks[-2], marks[-1]) if len(marks) > 1 else (0, 0)
+            lower = min(lam, propose(values, marks)[0])
+            turn_back(marks, cell, draws)
+            if lower > least:
+                extra, cost = concede(lower, 1.0 - weight, left, max_stake)
+        if weight > 0.0 or extra > 0.0:
+            aim, both = with_thaw(target, weight, lam - lower, extra)
+            observe(values, marks, proposal, aim, both, loss - cost, 0.0)
+        return cost
+
+    return learn
+
+
 def make_limited_replay(
     propose: Callable[..., Any],
-    observe: Callable[..., None],
+    learn: Callable[..., float],
     inner_propose: Callable[..., Any],
-    inner_observe: Callable[..., None],
+    inner_learn: Callable[..., float],
     composed: bool,
 ) -> Callable[..., None]:
     """Return the loop of Algorithm 1 over columns, with a capital, lines and a thaw.
@@ -177,7 +203,7 @@ def make_limited_replay(
     def replay(memory: Any, columns: Any, book: Any, limits: Limits, totals: Any, out: Any) -> None:
         values, marks, inner_values, inner_marks = memory
         (mu_hat, c_hat, outcome, net, gross), (names, rounds) = columns, book
-        how, max_stake, capital, lines, thaw, stop, _ = limits
+        how, max_stake, capital, lines, thaw, stop, spread = limits
         c_out, lam_out, total_out, mu_out, loss_out = out  # the last two are empty if not wanted
         total, low, conceded, profit = totals[0], totals[1], totals[8], totals[9]
         for t in range(len(mu_hat)):
@@ -197,7 +223,7 @@ def make_limited_replay(
             if (
                 too_much(capital, total + low, 0.0, 0.0, risk)
                 or beyond(names, t, size, risk, lines, rounds + t)
-                or (stop and stopped(b, said, more, limits, thawing))
+                or (stop and stopped(b, said, more, how, spread, thawing))
             ):
                 totals[6], totals[7] = totals[6] + 1.0, totals[7] + size
             else:
@@ -207,28 +233,12 @@ def make_limited_replay(
                 total, low = add_exactly(total, low, loss)
                 pay(names, t, loss, lines, rounds + t + 1)
                 totals[4], totals[5] = totals[4] + b * (outcome[t] - mu_hat[t]), totals[5] + size
-            profit, extra, cost, lower = max(profit, -(total + low)), 0.0, 0.0, 0.0
-            if proposal[0] > thaw.least:
-                cell, draws = (marks[-2], marks[-1]) if len(marks) > 1 else (0, 0)
-                lower = min(proposal[0], propose(values, marks)[0])
-                turn_back(marks, cell, draws)
-                to_concede = thaw_left(thaw, rounds + t + 1, profit, conceded)
-                if lower > thaw.least and to_concede > 0.0:
-                    extra, cost = concede(lower, 1.0 - weight, to_concede, max_stake)
-                    conceded += cost
-            if weight > 0.0 or extra > 0.0:
-                aim, both = with_thaw(target, weight, proposal[0] - lower, extra)
-                observe(values, marks, proposal, aim, both, told - cost, 0.0)
-            extra, cost = 0.0, 0.0
-            if inner[0] > thaw.above:
-                cell, draws = (inner_marks[-2], inner_marks[-1]) if len(inner_marks) > 1 else (0, 0)
-                lower = min(inner[0], inner_propose(inner_values, inner_marks)[0])
-                turn_back(inner_marks, cell, draws)
-                if lower > thaw.above:
-                    extra, cost = concede(lower, 1.0 - weight, math.inf, max_stake)
-            if weight > 0.0 or extra > 0.0:
-                aim, both = with_thaw(target + origin - c_hat[t], weight, inner[0] - lower, extra)
-                inner_observe(inner_values, inner_marks, inner, aim, both, told - cost, 0.0)
+            profit = max(profit, -(total + low))
+            left = thaw_left(thaw, rounds + t + 1, profit, conceded)
+            own, lesson = target + origin - c_hat[t], (target, weight, told)
+            conceded += learn(values, marks, proposal, lesson, thaw.least, left, max_stake)
+            lesson = (own, weight, told)
+            inner_learn(inner_values, inner_marks, inner, lesson, thaw.above, math.inf, max_stake)
             totals[2], totals[3] = totals[2] + c, totals[3] + (1.0 if c < 0.0 else 0.0)
             c_out[t], lam_out[t], total_out[t] = c, proposal[0], total + low
             if len(mu_out) > 0:
@@ -246,7 +256,8 @@ def compiled_limited_replay(
 ) -> Callable[..., None]:
     """Return the compiled loop for one of our corrections, or for a reserve over one."""
     inner_propose, inner_observe = inner or (none_propose, none_observe)
-    kernels = (propose, observe, inner_propose, inner_observe)
-    replay = make_limited_replay(*kernels, composed=inner is not None)
+    learn, inner_learn = make_learn(propose, observe), make_learn(inner_propose, inner_observe)
+    replay = make_limited_replay(propose, learn, inner_propose, inner_learn, composed=inner is not None)
     own = (last_of, limit_of, thawed_of, price_of, beyond, stopped, pay, thaw_left, turn_back)
+    kernels = (propose, observe, inner_propose, inner_observe, learn, inner_learn)
     return jit(replay, *HELPERS, *own, *kernels)

@@ -62,8 +62,8 @@ def backtest(
     at some ten million with a `capital`, names (`by`) or a thaw, or if outcomes come late or customers decide
     on stakes; K classes in exact mode at a few million. Everything else drives a forecaster row by row, at
     some ten thousand rows a second: K classes in sound mode or with late outcomes or a thaw; `max_exposure`;
-    a capital, names or a thaw together with ids, groups, late outcomes, customers or your own
-    correction; and late outcomes or customers together with groups or such a correction.
+    a capital, names or a thaw together with ids, groups or your own correction; names together with late
+    outcomes or customers; and late outcomes or customers together with groups or such a correction.
 
     Parameters
     ----------
@@ -94,9 +94,10 @@ def backtest(
         datetimes. The log is replayed in this order, rows of the same time in their own order. By default the
         order of the rows is that of time.
     known
-        The column that says when each outcome was known. Until then the forecast is open: before each
-        forecast, those whose outcome was known by its time are settled, in order of `known`. By default
-        each outcome is known before the next forecast.
+        The column that says when each outcome was known. Until then the forecast is open. What is known at a
+        time can be used at that time: before each forecast, those whose outcome was known by its time are
+        settled, in order of `known`. A stake at the time at which its own outcome is known still counts. By
+        default each outcome is known before the next forecast.
     customers
         The customers who would have bet, for a log without stakes: see `makewhole.agents.Customers`. They
         decide when they see μ and c.
@@ -185,16 +186,24 @@ class Case(NamedTuple):
     @property
     def limited(self) -> bool:
         """Whether the compiled loop with a capital, lines and a thaw is needed, and can run this."""
-        f, plain = self.forecaster, self.correction.kernels is not None and not self.correction.grouped
-        one_stake_each = not self.late and self.log.names["id"] is None
-        if f.classes is not None or f.max_exposure is not None or not plain or not one_stake_each:
+        f = self.forecaster
+        if self.late or not self.plain:
             return False
         return self.named or self.thawing or f.stop or f.capital is not None
 
     @property
-    def live(self) -> bool:
-        """Whether only a forecaster can run this, bet by bet, unless the loop with limits can."""
+    def plain(self) -> bool:
+        """Whether the compiled loops can limit its stakes: binary, and one stake on each forecast."""
         f, rule = self.forecaster, self.correction
+        one_stake_each = self.log.names["id"] is None and f.classes is None and f.max_exposure is None
+        return one_stake_each and rule.kernels is not None and not rule.grouped
+
+    @property
+    def live(self) -> bool:
+        """Whether only a forecaster can run this, bet by bet."""
+        f, rule = self.forecaster, self.correction
+        if self.limited or (self.late and self.plain and not self.named):
+            return False
         if self.thawing or self.named or f.stop or f.max_exposure is not None:
             return True
         if f.capital is not None and (self.late or not _keeps_to(rule, self.terms, f.capital)):
@@ -227,7 +236,7 @@ def _read_case(source: Source, log: Log, f: InsuredForecaster) -> Case:
 
 def _replay(case: Case, *, trace: bool, progress: Callable[[int, int], None] | None) -> BacktestResult:
     """Replay the log in the fastest way possible."""
-    if not case.limited and case.live:
+    if case.live:
         f = copy_new(case.forecaster)
         return LiveRun(case.log, f, trace=trace, customers=case.customers, progress=progress).run()
     run = _compiled_run(case, trace=trace)
@@ -252,7 +261,9 @@ def _compiled_run(case: Case, *, trace: bool) -> Run:
         )
     how = Publishing(terms.one_sided, terms.sound, rule.integrates)
     if case.late:
-        return LateRun(rule, terms.max_stake, how, log, trace=trace, customers=case.customers)
+        late: Any = {"customers": case.customers, "capital": f.capital, "thaw": f.thaw}
+        late |= {"stop": f.stop, "spread": f.book.spread}
+        return LateRun(rule, terms.max_stake, how, log, trace=trace, **late)
     kind = ClassRun if log.one_price else Run
     return kind(rule, case.correction_terms.max_stake, how, log, trace=trace)
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import functools
+import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from makewhole.agents import Customers
+from makewhole.agents import CUSTOMER_KINDS, Customers
 from makewhole.arguments import Floats
-from makewhole.backtesting._late_loop import compiled_late_replay
+from makewhole.backtesting._late_loop import LateTerms, compiled_late_replay
+from makewhole.backtesting.limited import thaw_terms
 from makewhole.backtesting.log import Chunk, ChunkColumns, Log
+from makewhole.backtesting.result import BacktestResult, Served
 from makewhole.backtesting.run import Run
-from makewhole.corrections import BookCorrection
+from makewhole.corrections import BookCorrection, Certificate
 from makewhole.insured.records import Scope
+from makewhole.insured.thaw import Thaw
 from makewhole.jit import call
 from makewhole.rules import Publishing
 
@@ -87,7 +92,8 @@ class LateRun(Run):
     """A backtest in which forecasts stay open until their outcome is known.
 
     `customers` decide on their stakes when a forecast is published. If the log has no times, each outcome
-    is known before the next forecast.
+    is known before the next forecast. A `capital` or `stop` refuses stakes, and `thaw` lowers λ, as in an
+    `InsuredForecaster`; each forecast then has one stake.
     """
 
     def __init__(
@@ -99,17 +105,21 @@ class LateRun(Run):
         *,
         trace: bool,
         customers: Customers | None = None,
+        capital: float | None = None,
+        thaw: Thaw | None = None,
+        stop: bool = False,
+        spread: float = 0.0,
     ) -> None:
         super().__init__(correction, cap, how, log, trace=trace)
         self.people = None if customers is None else customers.begin(cap)
-        # As in `Run`; then what open forecasts could lose staked in full, its maximum while several were
-        # open, and what customers would stake at c = 0.
-        self.totals = np.zeros(8)
+        self.totals = np.zeros(20)  # see `_late_loop.py`
+        kept = math.inf if capital is None else capital
+        self.limits = LateTerms(how, cap, kept, thaw_terms(thaw, correction), stop, spread, last=False)
         self.waiting = (np.zeros(0, np.int64), np.zeros(0, np.int64))  # when known and slot, in this order
         player = self.players[0]
         kernels: Any = correction.kernels
         inner = None if player.over is None else player.over.kernels
-        self.slots = new_slots(_FEW, 1 if inner is None else 2)
+        self.slots = new_slots(_FEW, 1 if inner is None and capital is None else 2)
         self._replay = functools.partial(call, compiled_late_replay(*kernels, inner))
         if trace and customers is not None and self.sums.trace is not None:
             self.sums.trace["stake"] = np.full(log.rows, np.nan)
@@ -124,7 +134,8 @@ class LateRun(Run):
         people = _NOBODY if self.people is None else self.people.draw(size, chunk.view)
         out = self._go_on(columns, (time, known, chunk.first_rows()), people, last=False)
         self.log.enlarge_chunks(len(self.waiting[0]))  # each chunk sorts all that are open
-        gross = columns.gross if self.people is None else np.abs(out.stake)
+        asked = self.people is not None or self.limits.capital < math.inf or self.limits.stop
+        gross = np.abs(out.stake) if asked else columns.gross  # some may have been refused
         self.totals[2] += out.c.sum()
         self.totals[3] += np.count_nonzero(out.c < 0)
         self.totals[4] += (out.stake * (columns.outcome - columns.mu_hat)).sum()
@@ -143,8 +154,8 @@ class LateRun(Run):
         ended = [np.empty(opened + size), np.empty(opened + size), np.empty(opened + size, np.int64)]
         out = LateOut(*made, *ended)
         book = (*self.slots, known, who, slot_of)
-        settings, memory = (self.how, self.cap, last), self.players[0].memory
-        done = self._replay(memory, book, columns, (time, rows), people, settings, self.totals, tuple(out))
+        limits, memory = self.limits._replace(last=last), self.players[0].memory
+        done = self._replay(memory, book, columns, (time, rows), people, limits, self.totals, tuple(out))
         self.waiting = (known[done:], slot_of[who[done:]])
         self.sums.path.extend(out.total[:done], out.settled_lam[:done], lambda at: int(out.settled_row[at]))
         return out
@@ -155,6 +166,17 @@ class LateRun(Run):
         columns = ChunkColumns(nothing, nothing, nothing, nothing, nothing)
         self._go_on(columns, (none, none, none), _NOBODY, last=True)
         super().finish()
+
+    def result(self, certificate: Certificate, backend: str | None) -> BacktestResult:
+        """Return the result, with the stakes that were refused."""
+        refused, refused_stake = self.totals[9:11].tolist()
+        made = super().result(certificate, backend)
+        served = {}
+        if self.people is not None:
+            sums = self.totals[14:20].reshape(2, 3).T.tolist()
+            served = {name: Served(*both) for name, both in zip(CUSTOMER_KINDS, sums, strict=True) if both[0]}
+        most = max(1, int(self.slots.counts[1]))
+        return replace(made, refused=int(refused), refused_stake=refused_stake, served=served, most_open=most)
 
     @property
     def exposure(self) -> Scope:

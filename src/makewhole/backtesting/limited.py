@@ -49,17 +49,14 @@ class LimitedRun(Run):
         self.totals = np.zeros(10)
         self.names: list[Name] = []
         self.accounts, self.own_limits = np.zeros((0, 4)), np.zeros((1, 2, len(Limit._fields)))
-        line_terms, thaw_terms = _NO_LINES, _NO_THAW
+        line_terms = _NO_LINES
         if lines is not None:
             book = LineBook(lines, terms, Journal())
             line_terms = LineTerms(book.top, lines.keep_gains, lines.spread, lines.thaw)
             self.names = log.number_bettors()
             self.accounts, self.own_limits = np.zeros((len(self.names), 4)), _limits(self.names, book)
-        if thaw is not None:
-            budget = (thaw.budget, thaw.per_forecast, thaw.root, thaw.share)
-            thaw_terms = ThawTerms(*budget, thaw.above, max(thaw.above, correction.spread))
-        kept = math.inf if capital is None else capital
-        self.limits = Limits(how, terms.max_stake, kept, line_terms, thaw_terms, stop, spread)
+        kept, thawing = math.inf if capital is None else capital, thaw_terms(thaw, correction)
+        self.limits = Limits(how, terms.max_stake, kept, line_terms, thawing, stop, spread)
         over, kernels = correction.over, correction.kernels
         self._replay = compiled_limited_replay(*(kernels or ()), None if over is None else over.kernels)
 
@@ -81,3 +78,11 @@ def _limits(names: list[Name], book: LineBook) -> Any:
     several = names if book.named else [""]
     pairs = [(book.limit_of(name, last=True), book.limit_of(name, last=False)) for name in several]
     return np.array(pairs, dtype=np.float64)
+
+
+def thaw_terms(thaw: Thaw | None, correction: BookCorrection) -> ThawTerms:
+    """Return a thaw as the compiled loops need it."""
+    if thaw is None:
+        return _NO_THAW
+    budget = (thaw.budget, thaw.per_forecast, thaw.root, thaw.share)
+    return ThawTerms(*budget, thaw.above, max(thaw.above, correction.spread))

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from makewhole import frames, multiclass
-from makewhole.agents import Customers
+from makewhole.agents import CUSTOMER_KINDS, Customers
 from makewhole.backtesting._late_loop import would_stake
 from makewhole.backtesting.log import Log
-from makewhole.backtesting.result import BacktestResult
+from makewhole.backtesting.result import BacktestResult, Served
 from makewhole.backtesting.run import Sums
 from makewhole.decisions import Forecast
 from makewhole.insured.forecaster import InsuredForecaster
@@ -76,11 +76,14 @@ class LiveRun:
         self.questions: list[Question] = []
         self.open: dict[int, OpenBets] = {}
         self.due: list[tuple[int, int]] = []  # (when known, number) of open forecasts: a heap
+        self.to_come: list[int] = []  # how many stakes of each forecast are still to come
         self.total, self.low = 0.0, 0.0
         self.fair = 0.0  # what would have been lost at the model's own odds
         self.settled: list[tuple[float, float, int]] = []  # after each settlement: total loss, λ, row
         self.c_sum, self.width, self.negative, self.wanted = 0.0, 0.0, 0, 0.0
         self.refused, self.refused_stake = 0, 0.0
+        self.most_open = 1
+        self.by_kind = np.zeros((4, 2))  # of each kind of customers: stakes at c = 0, and those placed
 
     def _trace_names(self) -> tuple[str, ...]:
         each, K = ("mu", "c", "lam"), self.forecaster.classes
@@ -98,6 +101,7 @@ class LiveRun:
             if bet.forecast not in self.open:
                 self._publish(bet.forecast)
             self._take(bet)
+            self.to_come[bet.forecast] -= 1
             if self.progress is not None and (done % _REPORT == 0 or done == len(bets)):
                 self.progress(done if done < len(bets) else self.log.rows, self.log.rows)
         self._settle()
@@ -132,6 +136,7 @@ class LiveRun:
             all_rows = np.arange(self.log.rows)[chunk.rows].tolist()
             stakes = zip(which, chunk.stake.tolist(), all_rows, strict=True)
             bets += [Placed(first + forecast, b, row, by and by[row]) for forecast, b, row in stakes]
+            self.to_come += np.bincount(np.asarray(which, dtype=np.int64), minlength=count).tolist()
         return sorted(bets, key=self._time) if self.late else bets
 
     def _publish(self, number: int) -> None:
@@ -141,6 +146,7 @@ class LiveRun:
         lams = f.proposed(forecast)
         self.open[number] = OpenBets(question, forecast, lams, [])
         heapq.heappush(self.due, (question.known, number))
+        self.most_open = max(self.most_open, len(self.open))
         c = _mean(forecast.c)
         self.sums.rounds += 1
         self.c_sum += c
@@ -155,7 +161,9 @@ class LiveRun:
         question, forecast = open_.question, open_.forecast
         if question.customer is not None:
             y, sided = float(question.outcome), forecast.one_sided
-            self.wanted += abs(would_stake(*question.customer, question.mu, 0.0, y, sided))
+            wanted = abs(would_stake(*question.customer, question.mu, 0.0, y, sided))
+            self.wanted += wanted
+            self.by_kind[question.customer[0], 0] += wanted
             seen = forecast if bet.by is None else self.forecaster.quote(forecast, by=bet.by)
             mu, c = float(seen.mu), float(seen.c)
             bet = bet._replace(stake=would_stake(*question.customer, mu, c, y, sided))
@@ -167,10 +175,17 @@ class LiveRun:
             self._keep(open_, bet._replace(stake=np.zeros_like(bet.stake)), 0.0)
             return
         open_.bets.append(bet)
+        if question.customer is not None:
+            self.by_kind[question.customer[0], 1] += abs(bet.stake)
 
     def _settle(self, until: int | None = None) -> None:
-        """Settle what was known by `until`, or all that is open: in order of `known`, then by number."""
+        """Settle what was known by `until`, or all that is open: in order of `known`, then by number.
+
+        A stake at the time at which its own outcome is known still counts, and comes first.
+        """
         while self.due and (until is None or self.due[0][0] <= until):
+            if until is not None and self.to_come[self.due[0][1]]:
+                return
             open_ = self.open.pop(heapq.heappop(self.due)[1])
             question, turnover = open_.question, 0.0
             payments = self.forecaster.settle(open_.forecast, question.outcome)
@@ -201,6 +216,10 @@ class LiveRun:
             for k, value in enumerate(np.atleast_1d(values)):
                 trace[name if K is None else f"{name}[{k}]"][bet.row] = value
 
+    def _served(self) -> dict[str, Served]:
+        kinds = zip(CUSTOMER_KINDS, self.by_kind.tolist(), strict=False)  # the last is no customer
+        return {name: Served(*both) for name, both in kinds if both[0]}
+
     def _result(self) -> BacktestResult:
         f, rounds = self.forecaster, self.sums.rounds
         corrections = tuple(f.corrections)
@@ -209,7 +228,7 @@ class LiveRun:
             corrections=corrections,
             max_stake=f.max_stake,
             total_loss=f.statement().total_loss,
-            premium=self.fair - self.total,
+            premiums=self.fair - self.total,
             negative_c=self.negative,
             mean_c=self.c_sum / rounds if rounds else 0.0,
             mean_size_of_c=self.width / rounds if rounds else 0.0,
@@ -218,6 +237,8 @@ class LiveRun:
             refused=self.refused,
             refused_stake=self.refused_stake,
             wanted_stake=None if self.people is None else self.wanted,
+            served=self._served(),
+            most_open=self.most_open,
             backend=frames.backend_of(self.log.frame),
         )
 

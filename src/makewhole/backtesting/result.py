@@ -27,6 +27,13 @@ class Curve(NamedTuple):
     lam: Floats
 
 
+class Served(NamedTuple):
+    """What customers of one kind would have staked at c = 0, and what they staked."""
+
+    wanted: float
+    placed: float
+
+
 class GroupResult(NamedTuple):
     """The number of forecasts, turnover, total loss and mean c of one group."""
 
@@ -42,7 +49,7 @@ class BacktestResult:
 
     Money is in the unit of the stakes. `total_loss` is what the forecaster would have lost, `turnover` the
     sum of all |stake| it took, and `mean_loss` the loss per forecast. `premium` is what customers paid above
-    the model's own odds, in total; `mean_premium` is that per unit staked.
+    the model's own odds, per unit staked; `premiums` is that in total.
 
     `peak_loss` is the largest total loss at any moment (0 if it never lost), after `peak_at` settled
     forecasts. `drawdown` is the largest rise of the total loss from an earlier low, between `drawdown_from`
@@ -52,7 +59,8 @@ class BacktestResult:
 
     `rows` is the length of the log and `rounds` the number of forecasts; `missing` rows lacked a number and
     were left out. `refused` stakes, `refused_stake` in total, were not taken because of `capital` or
-    `max_exposure`. `wanted_stake`, with customers, is what they would have staked at c = 0.
+    `max_exposure`. With customers, `wanted_stake` is what they would have staked at c = 0, and `served` has
+    that and what was placed for each kind of them. `most_open` forecasts were open at once.
 
     `mean_c` is the mean published c, `mean_size_of_c` that of |c|, and `negative_c` the number of forecasts
     with c < 0. `correction` has learned from the whole log; where each of K classes has its own,
@@ -85,10 +93,12 @@ class BacktestResult:
     drawdown_to: int = 0
     drawdown_times: tuple[Any, Any] | None = None
     capital: float | None = None
-    premium: float = 0.0
+    premiums: float = 0.0
     refused: int = 0
     refused_stake: float = 0.0
     wanted_stake: float | None = None
+    served: dict[str, Served] = field(default_factory=dict)
+    most_open: int = 1
     corrections: tuple[Any, ...] = field(repr=False, default=())
 
     @property
@@ -97,9 +107,9 @@ class BacktestResult:
         return self.total_loss / self.rounds if self.rounds else 0.0
 
     @property
-    def mean_premium(self) -> float:
+    def premium(self) -> float:
         """What customers paid above the model's own odds, per unit staked."""
-        return self.premium / self.turnover if self.turnover else 0.0
+        return self.premiums / self.turnover if self.turnover else 0.0
 
     @property
     def capital_used(self) -> float | None:
@@ -133,7 +143,7 @@ class BacktestResult:
             ("mean loss", f"{self.mean_loss:,.6g}"),
             ("mean c", f"{self.mean_c:,.6g} ({self.negative_c:,} below 0)"),
             ("mean |c|", f"{self.mean_size_of_c:,.6g}"),
-            ("premium", f"{self.mean_premium:,.6g} per unit staked"),
+            ("premium", f"{self.premium:,.6g} per unit staked"),
             ("refused", f"{self.refused:,} stakes, {self.refused_stake:,.6g} in all" if self.refused else ""),
         ]
         if self.groups:

@@ -167,7 +167,7 @@ class Run:
             corrections=(learned,),
             max_stake=self.cap,
             total_loss=float(self.totals[0] + self.totals[1]),
-            premium=float(self.totals[4] - self.totals[0]),
+            premiums=float(self.totals[4] - self.totals[0]),
             negative_c=int(self.totals[3]),
             mean_c=float(self.totals[2]) / rounds if rounds else 0.0,
             mean_size_of_c=(float(self.totals[2]) + 2 * self.below) / rounds if rounds else 0.0,

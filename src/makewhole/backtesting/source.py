@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from makewhole import frames
 from makewhole.agents import Customers
+from makewhole.arguments import Floats
 from makewhole.backtesting.classes import ClassLog
 from makewhole.backtesting.clock import read_clock
-from makewhole.backtesting.log import Log
+from makewhole.backtesting.log import Log, as_floats
 from makewhole.insured.lines import MOST_LEVELS
 
 
@@ -25,6 +28,11 @@ class Source(NamedTuple):
     groups: list[str]
     classes: int | None
     customers: Customers | None
+
+    def mu(self) -> Floats:
+        """Return what the model says, of all classes, NaN where it is missing."""
+        columns = [name for name in self.names if name.partition("[")[0] == "mu"]
+        return np.concatenate([as_floats(self.frame[name]) for name in columns])
 
     def open(self, *, one_sided: bool, graded: bool, one_price: bool) -> Log:
         """Return the log; its rows are checked as a forecaster with these settings needs them."""

@@ -20,8 +20,9 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "capital",
         help="how much capital does it take to stand behind these forecasts?",
-        description="Replay a file of forecasts with several capitals. Little capital makes bets dear, much "
-        "makes them cheap: what would each have cost those who bet, and which is the smallest that sufficed? "
+        description="Replay a file of forecasts with several capitals, each in the book that it would have "
+        "(--capital in backtest). Little capital makes bets expensive, and turns customers away: what would "
+        "each have cost those who bet, whom would it have served, and which is the smallest that sufficed? "
         "A capital sufficed if bets cost at most --premium, at least the share --placed of the wanted stakes "
         "was placed, and the total loss never exceeded it. Without --stake and --customers, everybody is a "
         "hedger, who insures a loss.",
@@ -39,14 +40,14 @@ def add_parser(commands: Any) -> None:
     add(
         "--premium",
         type=float,
-        default=0.02,
-        help="the most that bets may cost per unit staked, on average (default 0.02)",
+        default=0.03,
+        help="the most that bets may cost per unit staked, on average (default 0.03)",
     )
     add(
         "--placed",
         type=float,
-        default=0.5,
-        help="least share of the wanted stakes to be placed (default 0.5)",
+        default=0.95,
+        help="least share of the wanted stakes to be placed (default 0.95)",
     )
     add("--capitals", help="capitals to try, such as 100,1000 (default: 1, 2, 5, ... 5000 times the cap)")
     add("--seed", type=int, default=0, help="seed of the customers, who are drawn at random (default 0)")
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> None:
     settings: Any = {"max_stake": arguments.max_stake, "max_exposure": arguments.max_exposure}
     settings |= {"graded": arguments.graded, "mode": "sound", "c_range": (0.0, 0.5)}
     with read.table.readable():
-        _, forecaster = fit_forecaster(read_source(read.frame, **columns), mw.Reserve(), **settings)
+        _, forecaster = fit_forecaster(read_source(read.frame, **columns), **settings)
         report = mw.find_capital(
             read.frame,
             forecaster,
@@ -82,6 +83,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.json:
         points = [point._asdict() | {"sufficed": report.suffices(point)} for point in report.points]
         asked = {name: getattr(report, name) for name in ("premium", "placed", "max_stake", "max_exposure")}
+        asked |= {"most_open": report.most_open}
         print_json({"smallest": report.smallest, **asked, "points": points, "note": NO_PROMISE})
         return
     _print_table(report)
@@ -112,4 +114,5 @@ def _print_table(report: CapitalReport) -> None:
     console.print(f"{who}; cap {report.max_stake:,.6g}{limit}", highlight=False, markup=False)
     console.print(table)
     console.print(report.verdict(), highlight=False)
+    console.print(report.not_served(), highlight=False, markup=False)
     console.print(NO_PROMISE, highlight=False)

@@ -42,7 +42,8 @@ class Barrier(Stepped):
         s, for "exponential": at least M. By default a thirtieth of the capital, or M if that is more.
     spread
         λ is at least this. A small spread pays for the customers' luck: without one, the book of honest
-        customers is as likely to lose as to win, and ends at the barrier sooner or later.
+        customers is as likely to lose as to win, and ends at the barrier sooner or later. 0 means none. By
+        default it is 0 as well, but a forecaster's default `Lines` then charge named customers 0.02.
     keep_gains
         True: gains raise L, even above the capital; the *total* loss is at most the capital. False: L is at
         most the capital. If each outcome comes before the next forecast, the loss over *every* stretch of
@@ -77,7 +78,7 @@ class Barrier(Stepped):
         shape: Shape = "exponential",
         *,
         scale: float | None = None,
-        spread: float = 0.0,
+        spread: float | None = None,
         keep_gains: bool = True,
     ) -> None:
         self.capital = arguments.within("capital", capital, 1e-100, 1e100)
@@ -89,7 +90,8 @@ class Barrier(Stepped):
             raise TypeError(f"keep_gains must be True or False; got {keep_gains!r}")
         self.shape, self.keep_gains = shape, keep_gains
         self.scale = None if scale is None else arguments.positive("scale", scale)
-        self.spread = arguments.within("spread", spread, 0.0, 0.5)
+        self.has_spread = spread is not None
+        self.spread = 0.0 if spread is None else arguments.within("spread", spread, 0.0, 0.5)
         self._values, self._marks = self._begin(max_stake=1.0, top=0.5, lost=[0.0, 0.0, 0.0]), []
 
     def _begin(self, max_stake: float, top: float, lost: list[float], lines: int = 1) -> list[float]:
@@ -156,8 +158,8 @@ class Barrier(Stepped):
 
     def with_capital(self, capital: float, terms: Terms) -> Self:
         """Return a copy with another capital, which has lost the same."""
-        settings = {name: getattr(self, name) for name in ("scale", "spread", "keep_gains")}
-        made = type(self)(capital, self.shape, **settings)
+        own: Any = {name: self.state()[name] for name in ("scale", "spread", "keep_gains")}
+        made = type(self)(capital, self.shape, **own)
         made._values[7:] = self._values[7:]  # noqa: SLF001 - of the same class
         return made.in_mode(terms)
 
@@ -166,6 +168,12 @@ class Barrier(Stepped):
         values, marks = memory
         return [*self._values[:7], *values[7:]], marks
 
+    def overdrawn(self, memory: Memory) -> float:
+        """Return how much more it has lost than its capital; a little too much, because of rounding."""
+        (capital, *_, lost, low, rest), _ = memory
+        excess = lost - capital + low + rest
+        return excess + 2.0**-50 * capital if excess > 0.0 else 0.0
+
     def read_part(self, part: Part, state: Any) -> Memory:
         """Return the memory for which `part_state` returned `state`, with the settings of these terms."""
         return self.carried(super().read_part(part, state))
@@ -173,7 +181,7 @@ class Barrier(Stepped):
     def __repr__(self) -> str:
         shape = "" if self.shape == "exponential" else f", {self.shape!r}"
         scale = "" if self.scale is None else f", scale={self.scale!r}"
-        spread = "" if not self.spread else f", spread={self.spread!r}"
+        spread = f", spread={self.spread!r}" if self.has_spread else ""
         keep = "" if self.keep_gains else ", keep_gains=False"
         return f"Barrier({self.capital!r}{shape}{scale}{spread}{keep})"
 
@@ -185,7 +193,8 @@ class Barrier(Stepped):
     def state(self) -> dict[str, Any]:
         """Return settings and the sum of losses, in its three parts, as plain data."""
         known = {name: getattr(self, name) for name in type(self).settings}
-        return known | {"lost": list(self._values[7:])}
+        own = {"spread": self.spread if self.has_spread else None}
+        return known | own | {"lost": list(self._values[7:])}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:

@@ -103,6 +103,7 @@ class BookCorrection:
     capital: float | None = None  # the most it may lose, if it was made for a capital
     capital_each: float | None = None  # the most that each of its groups may lose, if given
     spread: float = 0.0  # λ is at least this, if that is above 0
+    has_spread: bool = False  # whether it was given its spread: then 0 means none
     sizable: bool = False  # whether `sized` makes it for a capital, which it then keeps to in sound mode
     why_no_bound: str = "no bound is known for this correction"
     settings: ClassVar[tuple[str, ...]] = ()  # attributes that cannot be assigned
@@ -141,6 +142,10 @@ class BookCorrection:
     def carried(self, memory: Memory) -> Memory:
         """Return a memory of the same correction with another capital as one with this capital."""
         return memory
+
+    def overdrawn(self, memory: Memory) -> float:
+        """Return how much more it has lost than its capital, which may have been lowered; at least 0."""
+        return 0.0
 
     def gentler(self, terms: Terms) -> bool:
         """Whether its price is above the solvency guard's, no matter how little of its capital is left."""

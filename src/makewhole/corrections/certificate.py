@@ -26,10 +26,13 @@ class Terms(NamedTuple):
 # |ĉ| is at most this; far beyond it, rounding would swallow what is learned.
 WIDEST = 100.0
 
+# With this cap the sums of 2⁵³ forecasts, on any number of classes, can still be saved and read.
+MOST_STAKE = 1e60
+
 
 def read_terms(max_stake: Any, c_range: Any, *, sound: bool, one_sided: bool, lines: int = 1) -> Terms:
     """Return the terms of a forecaster or a backtest; raise a ValueError for impossible numbers."""
-    cap = arguments.within("max_stake", max_stake, 1e-100, 1e100)
+    cap = arguments.within("max_stake", max_stake, 1e-100, MOST_STAKE)
     low, high = arguments.interval("c_range", c_range)
     for end in (low, high):
         arguments.within("c_range", end, -WIDEST, WIDEST)

@@ -106,6 +106,11 @@ class Grouped(BookCorrection):
         return self.correction.gentler(terms)
 
     @property
+    def has_spread(self) -> bool:  # type: ignore[override]  # as its correction does
+        """Whether its correction was given a spread."""
+        return self.correction.has_spread
+
+    @property
     def spread(self) -> float:  # type: ignore[override]  # as its correction does
         """The smallest λ of every group, if that is above 0."""
         return self.correction.spread

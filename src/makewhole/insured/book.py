@@ -16,7 +16,7 @@ from makewhole import arguments, rules
 from makewhole.corrections import BookCorrection, Terms
 from makewhole.corrections.features import values_of
 from makewhole.corrections.names import Name, read_name
-from makewhole.decisions import Forecast
+from makewhole.decisions import Forecast, Quote
 from makewhole.forecasters import Said
 from makewhole.insured.certificates import (
     GroupBounds,
@@ -27,9 +27,10 @@ from makewhole.insured.certificates import (
 from makewhole.insured.evidence import bet
 from makewhole.insured.grouping import read_groups
 from makewhole.insured.journal import Journal, Journaled
-from makewhole.insured.lines import LineBook, Lines, check_price, read_levels
+from makewhole.insured.lines import LineBook, Lines, read_levels
 from makewhole.insured.memories import Memories
 from makewhole.insured.payments import Closing, check_conserved, pay
+from makewhole.insured.prices import check_price
 from makewhole.insured.records import (
     AnyLeg,
     Id,
@@ -45,14 +46,13 @@ from makewhole.insured.records import (
 )
 from makewhole.insured.refusals import (
     CapitalNeeded,
-    ForecastClosed,
     ForecastOpen,
     StakeRefused,
-    UnknownForecast,
     find_limit,
+    missing,
     part_of,
 )
-from makewhole.insured.staking import StakeReader, beyond_capital
+from makewhole.insured.staking import StakeReader, beyond_capital, check_stop
 from makewhole.insured.thaw import Thaw, ThawState
 from makewhole.insured.totals import exact_sum
 
@@ -267,7 +267,7 @@ class BetBook(Journaled):
             if own > (legs[0].mu if self.one_sided else legs[0].c) or len(legs) > 1:
                 surcharges = lines.surcharges(legs, amounts, own)
         if price is not None:
-            check_price(legs, amounts, own, price, self.one_sided)
+            check_price(price, self.own_forecast(entry, levels), amounts, by)
         parts = (amounts,) if self.one_price else amounts
         for k, leg in enumerate(legs):
             leg.add(journal, parts[k], surcharges[k] if surcharges else 0.0)
@@ -290,7 +290,9 @@ class BetBook(Journaled):
                 lines.check_shares((entry, *along), placed)
             lowered = lines.enter(entry, placed, totals.rounds) and lowered
         if self.stop and not lowered:
-            self._check_stop(legs, amounts, surcharges)
+            high = [leg.proposal[0] > least for leg, least in zip(legs, self.memories.least, strict=True)]
+            thawing = any(high) and self._to_concede() > 0.0
+            check_stop(legs, amounts, surcharges, self.publishing, self.spread, thawing)
         everyone.risk(journal, then - before)
         for group in entry.groups:
             self.groups[group].risk(journal, then - before)
@@ -298,28 +300,6 @@ class BetBook(Journaled):
         journal.append((stakes, place))
         stakes.append(placed)
         return place
-
-    def _check_stop(
-        self, legs: Sequence[Any], amounts: tuple[float, ...], surcharges: tuple[float, ...]
-    ) -> None:
-        """Refuse a stake that could win too little at her price: it would fill the cap at little cost."""
-        how, spread, least = self.publishing, self.spread, self.memories.least
-        here, at_base, thawing = [], [], False
-        for k, leg in enumerate(legs):
-            b, size = amounts[k], abs(amounts[k])
-            mu, c, _ = rules.publish(leg.mu_hat, leg.c_hat, spread, how, 0.0)
-            here.append((b, size, leg.mu, leg.c))
-            at_base.append((b, size, mu, c))
-            thawing = thawing or leg.proposal[0] > least[k]
-        pays = _most_paid if len(legs) == 1 else rules.most_paid_on_classes
-        common, base = pays(here, 0.0), pays(at_base, 0.0)
-        most = pays(here, sum(surcharges))
-        if any(amounts) and rules.stops(most, base, common, thawing and self._to_concede() > 0.0):
-            raise StakeRefused(
-                f"at this price the stake could win at most {max(0.0, most):g}, less than half of the "
-                f"{base:g} at the base's own price: selling has stopped",
-                0.0,
-            )
 
     def _check_groups(self, capital: float, entry: Open, before: float, amounts: tuple[float, ...]) -> None:
         """Refuse a stake that could make a group lose more than its capital."""
@@ -503,7 +483,10 @@ class BetBook(Journaled):
         least = max(self.committed, 1e-6 * self.max_stake)
         for correction in self.corrections:
             if correction.capital is not None:
-                least = max(least, self.capital - correction.capital + 1e-6 * self.max_stake)
+                needed, legs = 1e-6 * self.max_stake, self.everyone.legs
+                if self.capped:  # its capital and `max_exposure` bound each leg by itself
+                    needed = max(needed, self.leg_count * max(add(legs.lost, legs.staked)))
+                least = max(least, self.capital - correction.capital + needed)
         return least
 
     def change_capital(self, capital: float) -> None:
@@ -516,7 +499,10 @@ class BetBook(Journaled):
         least = self.least_capital()
         if capital < least:
             raise CapitalNeeded(f"capital must be at least {least:g}; got {capital:g}", least)
-        self.memories.change_capital(float(capital) - (self.capital or 0.0), self.terms)
+        more = float(capital) - (self.capital or 0.0)
+        self.memories.change_capital(more, self.terms)
+        if more < 0.0 and self.corrections[0].capital is not None:
+            self.everyone.count_open_as_late(self.journal, self.memories.overdrawn())
         self.journal.keep(self)
         self.capital = float(capital)
 
@@ -527,6 +513,8 @@ class BetBook(Journaled):
 
         To change it, use `find_to_change`: the forecast may be in a batch (see `many`).
         """
+        if isinstance(forecast, Quote):  # it stands for the forecast that it is a price of
+            forecast = forecast.published
         given = forecast.id if isinstance(forecast, Forecast) else forecast
         entry = self.opens.get(given) if type(given) is int or type(given) is str else None
         if entry is not None:
@@ -557,15 +545,7 @@ class BetBook(Journaled):
         """Raise the error for a forecast that is not found; a NumPy integer is looked up as an int."""
         if isinstance(given, np.integer):
             return self.find(int(given))
-        if entry is None and type(given) is int and 0 <= given < self.next_id:
-            raise ForecastClosed(f"forecast {given} was settled or voided before")
-        if entry is None and isinstance(given, str) and given is not forecast:
-            raise ForecastClosed(f"forecast {given!r} is not open here: it was settled or voided before")
-        if entry is None and type(given) in (int, str):
-            raise UnknownForecast(
-                f"no open forecast has the id {given!r}: it was settled or voided before, or never made here"
-            )
-        raise UnknownForecast(f"no such forecast was made here; got {forecast!r}")
+        raise missing(forecast, given, entry is None, self.next_id)
 
     def entries(self) -> list[Open]:
         """The open forecasts, the oldest first."""
@@ -618,8 +598,3 @@ class BetBook(Journaled):
         if type(outcome) is int and 0 <= outcome < (self.classes or 2):
             return outcome
         return arguments.outcome(outcome, self.classes, graded=self.graded)
-
-
-def _most_paid(legs: Sequence[tuple[float, float, float, float]], surcharge: float) -> float:
-    """The same as `rules.most_paid_on_classes` for a single leg."""
-    return rules.most_paid(*legs[0], surcharge)

@@ -15,10 +15,10 @@ from typing import Any, Self, SupportsIndex
 
 import numpy as np
 
-from makewhole import saving
+from makewhole import arguments, saving
 from makewhole.corrections import BookCorrection, Certificate, Correction
 from makewhole.corrections.names import Name, read_name
-from makewhole.decisions import Forecast
+from makewhole.decisions import Forecast, Quote
 from makewhole.forecasters import adapt, ask
 from makewhole.insured import saved
 from makewhole.insured.book import BetBook
@@ -35,11 +35,12 @@ from makewhole.insured.many import (
     read_outcomes,
 )
 from makewhole.insured.payments import Closing, Payments
+from makewhole.insured.quotes import quote_of, with_plan
 from makewhole.insured.records import Id, Open, SharedLeg, published
 from makewhole.insured.refusals import Refusal, TeachingError
 from makewhole.insured.settings import Default, Mode, plain_settings, read_settings, settings_from
 from makewhole.insured.statement import GroupStatements, Statement
-from makewhole.insured.stating import certificate_of, state_book, state_groups
+from makewhole.insured.stating import certificate_of, likely_worst, state_book, state_groups
 from makewhole.insured.thaw import Thaw
 
 # An id as callers give it: text, or a whole number of any kind.
@@ -106,7 +107,7 @@ class InsuredForecaster:
     lines
         `Lines`: the most each named customer may win in total, and the share of a forecast's cap that she may
         hold. By default a twenty-fifth of the capital, if there is one, and a tenth of the cap, at a c of at
-        least 0.02 if the correction has no spread. None: all pay the same price.
+        least 0.02 unless the correction was given a spread. None: all pay the same price.
     thaw
         `Thaw`: how much may be conceded to lower λ while no customer stakes. The certificate grows by this,
         unless it is a share of past profits. By default, for the default correction only: a fifth of the
@@ -270,15 +271,17 @@ class InsuredForecaster:
             book.journal.undo()  # a peek must not change the corrections
             return published(legs, None, self.one_sided)
 
-    def quote(self, forecast: Forecast | AnyId, *, by: AnyBettor | None = None) -> Forecast:
-        """Return an open forecast at one customer's price.
+    def quote(self, forecast: Forecast | AnyId, *, by: AnyBettor | None = None, losses: Any = None) -> Quote:
+        """Return an open forecast at one customer's price; with her table of losses, also what she should do.
 
         The price is the published one, or higher if she has used up much of her line (`Lines`). It can change
-        with the next call: pass `price=quote.c` to `stake` as a limit. Raises `UnknownForecast` if no open
-        forecast has this id.
+        with the next call: pass `price=quote` to `stake`, and she loses no more than she was told, or the
+        stake is refused. `losses` is as in `insure`. Raises `UnknownForecast` if no open forecast has this
+        id, and a ValueError if the losses do not fit.
         """
         with self._turn(), self.book.journal:
-            return self.book.own_forecast(self.book.find(forecast), read_levels(by))
+            quote = quote_of(self.book, self.book.find(forecast), read_levels(by))
+        return quote if losses is None else with_plan(quote, losses)
 
     def account(self, name: AnyId) -> Customer:
         """Return what a customer, or a group of customers, has won, and what is left of the line."""
@@ -293,13 +296,14 @@ class InsuredForecaster:
         stake: Any,
         *,
         by: AnyBettor | None = None,
-        price: float | None = None,
+        price: Any = None,
     ) -> int:
         """Place a bet, and return its place among the payments. Over a limit it is refused as a whole.
 
         `by` names the customer, or the groups she belongs to and herself: her payments are then in
         `settle(...).by`, and with lines she bets at her own price, which `quote` shows. `price` is the most
-        that she would pay, as c (one-sided, as μ): above it, `PriceRefused` gives the current price.
+        that she would pay: the quote itself, or as c (one-sided, as μ) a number or one for each class. Above
+        it, `PriceRefused` gives the current price.
         """
         book = self.book
         with self._turn(), book.journal:
@@ -339,8 +343,9 @@ class InsuredForecaster:
         Raises `CapitalNeeded`, with the least capital as its `limit`, if losses, open bets or a thaw need
         more. A correction that was made for a capital must be a `Barrier`.
         """
+        given = arguments.within("capital", capital, 0.0, 1e100)
         with self._turn(), self.book.journal:
-            self.book.change_capital(capital)
+            self.book.change_capital(given)
 
     # --- many in one call ---------------------------------------------------------------------------------
 
@@ -428,6 +433,26 @@ class InsuredForecaster:
         """Return the most that can be lost, in total or by one group."""
         with self._turn(), self.book.journal:
             return certificate_of(self.book, group)
+
+    def likely_worst(self, confidence: float, *, cluster: Any = None) -> float:
+        """Return what the open bets lose at most with this confidence, if the forecasts are right within c.
+
+        The capital counts open bets as if all were lost together. This is the number that insurers use beside
+        it: it is exceeded with a probability of at most 1 − confidence if forecasts are right given all that
+        stakers knew, and clusters, such as days, are independent; inside a cluster there may be any
+        dependence. It decides nothing. `cluster` is a function of a forecast's id, a mapping from ids, or a
+        list with a label for each open forecast, the oldest first; without it all are one cluster.
+
+        Examples
+        --------
+        >>> import makewhole as mw
+        >>> f = mw.InsuredForecaster(max_stake=1, capital=1000)
+        >>> places = [f.stake(f.forecast(mu=0.2), 1.0) for _ in range(1000)]
+        >>> round(f.likely_worst(0.995)), round(f.likely_worst(0.995, cluster=lambda id: id % 20))
+        (780, 336)
+        """
+        with self._turn(), self.book.journal:
+            return likely_worst(self.book, confidence, cluster)
 
     def statement(self) -> Statement:
         """Return rounds, turnover, losses, exposure and the worst case; `groups` has them for each group."""

@@ -12,7 +12,7 @@ from makewhole.corrections import Terms
 from makewhole.corrections.names import Name, read_name
 from makewhole.insured.journal import Journal
 from makewhole.insured.records import Account, Holding, Open, Stake, worst_loss
-from makewhole.insured.refusals import PriceRefused, StakeRefused, part_of
+from makewhole.insured.refusals import StakeRefused, part_of
 from makewhole.insured.totals import exact_sum
 
 # By default a customer's price falls to a third with every twenty-fifth of her line.
@@ -60,7 +60,7 @@ class Lines:
     spread
         The least c for a customer with a name; not for one-sided books, where the price is in μ. Without any
         spread, here or in the correction, luck uses up every line in the end. Lines that come with a capital
-        have 0.02, unless the correction has its own spread.
+        have 0.02, unless the correction was given a spread: `Barrier(100, spread=0)` charges none.
 
     Examples
     --------
@@ -370,18 +370,6 @@ def _held(entry: Open, name: Name, k: int) -> float:
         size: float = abs(entry.stakes[0].amounts[k])
         return size
     return 0.0
-
-
-def check_price(
-    legs: Sequence[Any], amounts: tuple[float, ...], own: float, most: Any, one_sided: bool
-) -> None:
-    """Refuse a stake that costs more than the customer would pay, on any class that she stakes on."""
-    limit = arguments.scalar("price", most)
-    published = [leg.mu if one_sided else leg.c for leg in legs]
-    published *= len(amounts) // len(published)  # classes at one price are one leg
-    asked = max((max(own, p) for p, b in zip(published, amounts, strict=True) if b), default=limit)
-    if asked > limit:
-        raise PriceRefused(f"the price is {asked:g} now, above price={limit:g}", asked)
 
 
 def read_levels(by: Any) -> tuple[Name, ...]:

@@ -140,6 +140,11 @@ class Memories(Journaled):
                 self._set(self.own, key, made.carried(self.own[key]))
         self.corrections = changed
 
+    def overdrawn(self) -> list[float]:
+        """How much more each correction has lost than its capital, after a withdrawal."""
+        both = zip(self.corrections, self.keys, strict=True)
+        return [correction.overdrawn(self.own[key]) for correction, key in both]
+
     def as_objects(self) -> list[Any]:
         """The corrections with what they have learned, copied."""
         made = []

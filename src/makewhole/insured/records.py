@@ -310,7 +310,8 @@ class Scope(Journaled):
     `at_risk` is what the open forecasts can lose as staked. `potential` is what they could lose if every
     stake there is room for were placed: a stake may come long after its forecast, when the price has moved.
     `late_potential` and `late_open` are its maximum, and that of `open`, while several were open: the bounds
-    need no more, because a forecast that is settled before the next one adds nothing. Both potentials
+    need no more, because a forecast that is settled before the next one adds nothing. A withdrawal counts,
+    too, with what was open and with what the corrections had lost beyond their new capital. Both potentials
     have a number per correction.
     """
 
@@ -343,6 +344,11 @@ class Scope(Journaled):
         late = (self.potential, self.late_potential, self.late_open)
         journal.append((self, (self.open, self.at_risk, *late)))
         self.at_risk += more
+
+    def count_open_as_late(self, journal: Journal, more: Sequence[float]) -> None:
+        """Add what is open now, and `more` on each leg, to the bound: a withdrawal has lowered its base."""
+        journal.keep(self)
+        self.late_potential = tuple(map(max, self.late_potential, add(self.potential, more)))
 
     def leave(self, journal: Journal, legs: Sequence[Any], at_risk: float, counts_room: bool) -> None:
         """Remove a forecast, which could lose `at_risk`."""

@@ -66,6 +66,19 @@ class UnknownForecast(Refusal):
     """No open forecast has this id: it was never made here, or was settled or voided before."""
 
 
+def missing(forecast: Any, given: Any, absent: bool, next_id: int) -> Refusal:
+    """The refusal for a forecast that is not found: `given` is its id; `absent` if no forecast has it."""
+    if absent and type(given) is int and 0 <= given < next_id:
+        return ForecastClosed(f"forecast {given} was settled or voided before")
+    if absent and isinstance(given, str) and given is not forecast:
+        return ForecastClosed(f"forecast {given!r} is not open here: it was settled or voided before")
+    if absent and type(given) in (int, str):
+        return UnknownForecast(
+            f"no open forecast has the id {given!r}: it was settled or voided before, or never made here"
+        )
+    return UnknownForecast(f"no such forecast was made here; got {forecast!r}")
+
+
 class ConservationError(RuntimeError):
     """The payments do not add up to the forecaster's loss: a bug, raised before anything is booked."""
 

@@ -79,8 +79,8 @@ def read_settings(
     if graded and classes is not None:
         raise ValueError(f"graded outcomes must have classes=None; got classes={classes!r}")
     exposure = None if max_exposure is None else arguments.positive("max_exposure", max_exposure)
-    capital = _read_capital(capital, terms.max_stake)
-    own_spread = rule is None or rule.spread > 0.0 or terms.one_sided
+    capital = None if capital is None else read_capital(capital, terms.max_stake)
+    own_spread = rule is None or rule.has_spread or terms.one_sided
     chosen = _read_lines(lines, capital, 0.0 if own_spread else _SPREAD)
     thawing = _read_thaw(thaw, capital, terms.max_stake * count, chose=rule is None)
     if rule is None:
@@ -132,9 +132,8 @@ def settings_from(plain: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _read_capital(capital: Any, max_stake: float) -> float | None:
-    if capital is None:
-        return None
+def read_capital(capital: Any, max_stake: float) -> float:
+    """The most that may be lost; a ValueError if it is less than a millionth of the cap."""
     given, least = arguments.within("capital", capital, 0.0, 1e100), 1e-6 * max_stake
     if given < least:
         raise ValueError(f"capital must be at least {least:g}, a millionth of max_stake; got {capital!r}")

@@ -50,6 +50,12 @@ class StakeReader:
                 raise StakeRefused(message, left)
         return amounts
 
+    def room(self, entry: Open) -> tuple[float, float]:
+        """The lowest and the highest stake that the cap leaves; with classes, on every one of them."""
+        staked = max([gross for leg in entry.legs for gross in leg.gross_stakes()])
+        left = self.max_stake - staked if staked < self.max_stake else 0.0
+        return (0.0 if self.one_sided else -left), left
+
     def _amounts(self, stake: Any) -> tuple[float, ...]:
         """A stake as one number per class; a ValueError if it has another shape.
 
@@ -88,3 +94,36 @@ def beyond_capital(
     then, left = entry.at_risk, rules.left_of(capital, scope.totals.loss, scope.at_risk - before)
     message = f"with this stake the forecast could lose {then:g}; the capital{whose} leaves {left:g}"
     return StakeRefused(message, part_of(amounts, before, then, left))
+
+
+def check_stop(
+    legs: Sequence[Any],
+    amounts: tuple[float, ...],
+    surcharges: tuple[float, ...],
+    how: rules.Publishing,
+    spread: float,
+    thawing: bool,
+) -> None:
+    """Refuse a stake that could win too little at her price: it would fill the cap at little cost.
+
+    `thawing` says whether a thaw can still lower the common price.
+    """
+    here, at_base = [], []
+    for b, leg in zip(amounts, legs, strict=True):
+        mu, c, _ = rules.publish(leg.mu_hat, leg.c_hat, spread, how, 0.0)
+        here.append((b, abs(b), leg.mu, leg.c))
+        at_base.append((b, abs(b), mu, c))
+    common, base = _most_paid(here, 0.0), _most_paid(at_base, 0.0)
+    most = _most_paid(here, sum(surcharges))
+    if any(amounts) and rules.stops(most, base, common, thawing):
+        raise StakeRefused(
+            f"at this price the stake could win at most {max(0.0, most):g}, less than half of the "
+            f"{base:g} at the base's own price: selling has stopped",
+            0.0,
+        )
+
+
+def _most_paid(legs: Sequence[tuple[float, float, float, float]], surcharge: float) -> float:
+    if len(legs) == 1:
+        return rules.most_paid(*legs[0], surcharge)
+    return rules.most_paid_on_classes(legs, surcharge)

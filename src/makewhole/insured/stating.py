@@ -1,15 +1,20 @@
-"""The certificate and the statement of a book."""
+"""The certificate and the statement of a book, and what its open bets are likely to lose at most."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
+
+from makewhole import arguments, rules
+from makewhole.bounds import likely_sum
 from makewhole.corrections import Certificate
 from makewhole.corrections.names import Name
 from makewhole.insured.book import BetBook
 from makewhole.insured.certificates import certify, certify_groups, guarded, thawed
-from makewhole.insured.records import Scope
+from makewhole.insured.records import Open, Scope, SharedLeg
 from makewhole.insured.statement import Statement
 
 
@@ -69,3 +74,57 @@ def state_book(book: BetBook, group: Name | None, groups: Mapping[Name, Statemen
         conceded=book.thawing.conceded,
         mean_size_of_c=totals.width / totals.rounds if totals.rounds else None,
     )
+
+
+# --- what open bets are likely to lose at most ------------------------------------------------------------
+
+
+def likely_worst(book: BetBook, confidence: Any, cluster: Any) -> float:
+    """What the open bets lose at most, with this confidence; see `InsuredForecaster.likely_worst`."""
+    risk = 1.0 - arguments.scalar("confidence", confidence)
+    if not 0.0 < risk < 1.0:
+        raise ValueError(f"confidence must lie between 0 and 1, such as 0.995; got {confidence!r}")
+    entries = book.entries()
+    certain, sums = 0.0, dict[Any, list[float]]()
+    for entry, label in zip(entries, _labels(entries, cluster), strict=True):
+        if not entry.stakes:
+            continue
+        if any(leg.c < 0.0 for leg in entry.legs):  # no forecast is right within a negative c
+            certain += entry.at_risk
+            continue
+        both = sums.setdefault(label, [0.0, 0.0])
+        both[0] += entry.at_risk
+        both[1] += _most_won(entry)
+    worst, best = np.array(list(sums.values())).reshape(-1, 2).T
+    return certain + likely_sum(worst, best, risk)
+
+
+def _labels(entries: Sequence[Open], cluster: Any) -> list[Any]:
+    """The cluster of each open forecast; without any, all are one."""
+    if cluster is None:
+        return [None] * len(entries)
+    if isinstance(cluster, Mapping):
+        for entry in entries:
+            if entry.id not in cluster:
+                raise ValueError(f"cluster must have a label for the open forecast {entry.id!r}; got none")
+        return [cluster[entry.id] for entry in entries]
+    if callable(cluster):
+        return [cluster(entry.id) for entry in entries]
+    labels = list(cluster)
+    if len(labels) != len(entries):
+        raise ValueError(
+            f"cluster must have one label for each of {len(entries)} open forecasts; got {len(labels)}"
+        )
+    return labels
+
+
+def _most_won(entry: Open) -> float:
+    """The most that the forecaster can win on an open forecast: what all its stakes can lose together."""
+    first, surcharge = entry.legs[0], sum(leg.surcharge for leg in entry.legs)
+    if isinstance(first, SharedLeg):
+        least = rules.fair_gain(first.nets, first.median, first.mus, min(first.nets))
+        return max(0.0, first.gross * first.c - least)
+    opposite = [(-leg.net, -leg.gross, leg.mu, leg.c) for leg in entry.legs]
+    if len(opposite) == 1:
+        return max(0.0, rules.most_paid(*opposite[0], -surcharge))
+    return rules.worst_loss_of_classes(opposite, -surcharge)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from makewhole.ledger.book import Book, Payment, Quote
+from makewhole.ledger.book import Book, Offer, Payment
 from makewhole.ledger.ledger import Ledger
 from makewhole.ledger.receipts import Receipt
 from makewhole.ledger.refusals import (
@@ -32,8 +32,8 @@ __all__ = [
     "LedgerUnavailable",
     "LogDamaged",
     "NotALedger",
+    "Offer",
     "Payment",
-    "Quote",
     "Receipt",
     "ReportsDisagree",
     "StakingClosed",

@@ -47,8 +47,8 @@ _new = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
-class Quote:
-    """The price of a bet for one customer, in whole units: `price` now, for `payout` later if y = `pays_on`.
+class Offer:
+    """The price of a bet for the customer `by`, in whole units: `price` now, `payout` later if y = `pays_on`.
 
     With a table of losses, `action` is the best one and `loss` her total loss, whatever happens.
     """
@@ -60,6 +60,7 @@ class Quote:
     price: int
     payout: int
     pays_on: int
+    by: str | list[str]
     action: str | None = None
     loss: int | None = None
 
@@ -257,7 +258,7 @@ class Book:
         stake: int | None = None,
         payout: int | None = None,
         losses: Mapping[str, tuple[int, int]] | None = None,
-    ) -> Quote:
+    ) -> Offer:
         """Return the price of a bet for a customer; give `stake`, `payout` (if it happens) or `losses`.
 
         `losses` is a table {action: (loss if y = 0, loss if y = 1)} in whole units. The action is chosen
@@ -279,13 +280,13 @@ class Book:
                 raise StakeRefused(f"stake {b} is over what the cap leaves for id={id!r}: {left}", left)
             if one_sided and b < 0:
                 raise StakeRefused(f"stakes must not be negative in a one-sided book; got {b}", 0.0)
-            return _quoted(id, mu, c, b, turnover)
+            return _offer(id, who, mu, c, b, turnover)
         quotes = []
         for action, (if_0, if_1) in losses.items():
             low, high = read_signed("losses", if_0), read_signed("losses", if_1)
             b = high - low
             if abs(b) <= left and not (one_sided and b < 0):
-                made = _quoted(id, mu, c, b, turnover)
+                made = _offer(id, who, mu, c, b, turnover)
                 quotes.append(replace(made, action=action, loss=made.price + (low if b >= 0 else high)))
         if not quotes:
             only = ", above 0 only: the book is one-sided" if one_sided else ""
@@ -409,9 +410,9 @@ def _opened(state: State, id_: str, subject: Subject) -> OpenForecast:
     return OpenForecast(id_, *known)
 
 
-def _quoted(id_: str, mu: float, c: float, stake: int, turnover: int) -> Quote:
+def _offer(id_: str, by: Any, mu: float, c: float, stake: int, turnover: int) -> Offer:
     price = whole_price(stake, mu, c, turnover)
-    return Quote(id_, mu, c, stake, price, abs(stake), int(stake >= 0))
+    return Offer(id_, mu, c, stake, price, abs(stake), int(stake >= 0), by)
 
 
 def read_request(given: Mapping[str, Any]) -> Request:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
-from makewhole.ledger import Book, BookStatement, Quote, Receipt
+from makewhole.ledger import Book, BookStatement, Offer, Receipt
 from makewhole.ledger.book import OpenForecast, Position
 from makewhole.ledger.refusals import UnknownBook
 from makewhole.serve.access import Access
@@ -343,7 +343,7 @@ ENDPOINTS = (
     Endpoint(
         "GET", f"{_BOOK}/forecasts", "What can be bet on", None, None, list[OpenForecast], open_forecasts
     ),
-    Endpoint("POST", f"{_BOOK}/quotes", "What a bet costs you", None, QuoteIn, Quote, quote),
+    Endpoint("POST", f"{_BOOK}/quotes", "What a bet costs you", None, QuoteIn, Offer, quote),
     Endpoint("POST", f"{_BOOK}/stakes", "Place a bet", ("customer",), StakeIn, ReceiptOut, stake, keyed=True),
     Endpoint(
         "GET",

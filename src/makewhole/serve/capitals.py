@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 
 from makewhole.backtesting.backtest import backtest
+from makewhole.backtesting.capital import carried
 from makewhole.backtesting.result import BacktestResult
 from makewhole.frames import make_frame
 from makewhole.insured.forecaster import InsuredForecaster
@@ -39,7 +40,8 @@ class Point(msgspec.Struct):
     `premium` is what was paid above the model's odds per unit staked. Of the money staked, `taken` is the
     share that would not have been refused, and `served` the share that would have been taken for a premium of
     at most `BEARABLE`: a bet that costs half of what it can win is no service. `worst` is the largest total
-    loss, `certified` the most that could have been lost.
+    loss, `certified` the most that could have been lost. `carries` is how many forecasts can be open at once,
+    each staked in full: the guard counts open bets as if all were lost.
     """
 
     capital: float
@@ -48,6 +50,7 @@ class Point(msgspec.Struct):
     served: float
     worst: float
     certified: float | None
+    carries: int
 
 
 class Trial(msgspec.Struct):
@@ -89,11 +92,12 @@ def _try(columns: dict[str, list[Any]], names: dict[str, Any], f: InsuredForecas
     sizes, kept = _premiums(columns, result)
     return Point(
         capital=float(f.capital or 0.0),
-        premium=result.mean_premium,
+        premium=result.premium,
         taken=result.turnover / wanted,
         served=float(sizes[kept <= BEARABLE + 1e-9].sum() / wanted),
         worst=result.peak_loss,
         certified=None if result.certificate is None else result.certificate.bound,
+        carries=carried(float(f.capital or 0.0), columns["mu"], (result.trace or {})["c"], f),
     )
 
 

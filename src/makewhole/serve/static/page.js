@@ -131,7 +131,7 @@ function showTried() {
   document.querySelector(".slide output").textContent = said;
   document.getElementById("capital").setAttribute("aria-valuetext", said);
   const shown = { premium: percent(point.premium), served: percent(point.served), worst: money(point.worst),
-    certified: point.certified === null ? "no bound" : money(point.certified) };
+    certified: point.certified === null ? "no bound" : money(point.certified), carries: money(point.carries) };
   Object.entries(shown).forEach(([name, text]) => { document.querySelector(`[data-point=${name}]`).textContent = text; });
   tried.charts.forEach((chart) => chart.redraw(false)); // the curves stay, the mark moves
 }
