@@ -57,7 +57,7 @@ class Foreign:
         return cls(state["type"].from_state(state["inner"]))
 
 
-_SETTINGS = {"mode", "c_range", "one_sided", "capital", "max_exposure", "lines", "thaw", "graded"}
+_SETTINGS = {"mode", "c_range", "one_sided", "capital", "max_exposure", "lines", "thaw", "stop", "graded"}
 
 
 def replay(log: Any, correction: Any = None, **given: Any) -> BacktestResult:
@@ -134,7 +134,7 @@ def rounds_of(f: mw.InsuredForecaster, moves: list[Any], c_range: tuple[float, f
 def insured(kind: str) -> mw.InsuredForecaster:
     """One forecaster of every kind of book."""
     sound: dict[str, Any] = {"mode": "sound", "max_stake": 1}
-    over = mw.Reserve(0.1, over=mw.SwapRegret(5, seed=0))
+    over, whole = mw.Reserve(0.1, over=mw.SwapRegret(5, seed=0)), mw.Lines(each=3.6, share=1.0)
     return {
         "default": lambda: mw.InsuredForecaster(max_stake=1),
         "swap": lambda: mw.InsuredForecaster(None, mw.SwapRegret(5, seed=1), max_stake=1),
@@ -142,7 +142,9 @@ def insured(kind: str) -> mw.InsuredForecaster:
         "reserve": lambda: mw.InsuredForecaster(None, mw.Reserve(0.1), **sound),
         "one-sided": lambda: mw.InsuredForecaster(None, mw.Reserve(0.1), max_stake=1, one_sided=True),
         "over": lambda: mw.InsuredForecaster(None, over, **sound),
-        "capped": lambda: mw.InsuredForecaster(None, mw.Reserve(0.1), max_exposure=3, capital=9, **sound),
+        "capped": lambda: mw.InsuredForecaster(
+            None, mw.Reserve(0.1), max_exposure=3, capital=9, lines=whole, stop=False, **sound
+        ),
         "classes": lambda: mw.InsuredForecaster(None, mw.StandardRegret(), max_stake=1, classes=3),
         "grouped": lambda: mw.InsuredForecaster(None, mw.Grouped(over), **sound),
         "overlapping": lambda: mw.InsuredForecaster(None, mw.OverlappingReserve(0.1), **sound),

@@ -176,8 +176,8 @@ class Quote(Forecast):
     """An open forecast at one customer's price, and with her losses what she should do (`f.quote`).
 
     `by` is the customer: her name, or the groups she belongs to and her name; None for the published price.
-    `room` is the lowest and the highest stake that the cap leaves, with classes on each of them; `insure`
-    keeps to it. `published` is the forecast as published.
+    `room` is the lowest and the highest stake that would be taken now; `insure` keeps to it. With classes it
+    is what the cap and her share of it leave on each of them. `published` is the forecast as published.
 
     With a table of losses, `action` and `stake` are the best ones (`plan` is what `insure` returned). The
     stake costs `price` now, and pays later: as if the bet were a policy. `loss` is the most that she can lose
@@ -186,7 +186,7 @@ class Quote(Forecast):
     Examples
     --------
     >>> import makewhole as mw
-    >>> f = mw.InsuredForecaster(capital=15_000, max_stake=150)
+    >>> f = mw.InsuredForecaster(capital=100_000, max_stake=1_000)
     >>> q = f.forecast(mu=0.2, id="UA-123")
     >>> quote = f.quote("UA-123", by="ann", losses={"fly": (0, 90), "train": (25, 25)})
     >>> quote.action, quote.stake, round(quote.price, 2), round(quote.loss, 2)

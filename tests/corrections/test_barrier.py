@@ -55,7 +55,11 @@ def test_the_capital_is_never_lost(
 ) -> None:
     """With the guard of a forecaster and, on its own, without."""
     f = mw.InsuredForecaster(
-        None, mw.Barrier(capital, shape, keep_gains=keep_gains), max_stake=1, one_sided=one_sided
+        None,
+        mw.Barrier(capital, shape, keep_gains=keep_gains),
+        max_stake=1,
+        one_sided=one_sided,
+        stop=False,
     )
     terms = Terms(1.0, (0.0, 0.5), sound=True, one_sided=one_sided)
     alone = mw.Barrier(capital, shape, keep_gains=keep_gains).in_mode(terms)
@@ -85,7 +89,7 @@ def test_no_policy_that_keeps_the_capital_charges_less_than_the_guard_but_for_a_
     capital = 2.0
     shapes: Any = (("guard", 1.0), ("exponential", math.log(len(moves)) + 2.0))
     for shape, more in shapes:
-        f = mw.InsuredForecaster(None, mw.Barrier(capital, shape, scale=None), max_stake=1)
+        f = mw.InsuredForecaster(None, mw.Barrier(capital, shape, scale=None), max_stake=1, stop=False)
         fair = highest = premium = 0.0
         for mu, b, hit in moves:
             paid = f.settle(f.forecast(mu=mu), int(hit), stake=b)[0]
@@ -168,7 +172,7 @@ def test_a_new_book_starts_with_the_whole_capital() -> None:
     result = mw.backtest(log, correction=rule)
     assert 19 < result.total_loss <= 20
     for f in (
-        mw.InsuredForecaster(None, rule, max_stake=1, capital=5000, lines=None),
+        mw.InsuredForecaster(None, rule, max_stake=1, capital=5000, lines=None, stop=False),
         mw.InsuredForecaster(None, mw.Grouped(rule), max_stake=1),
     ):
         for _ in range(500):

@@ -204,7 +204,9 @@ def test_a_stake_beyond_the_exposure_is_refused_and_changes_nothing() -> None:
 @pytest.mark.parametrize("make", [mw.NoCorrection, lambda: mw.SwapRegret(5, seed=0), lambda: mw.Reserve(0.5)])
 def test_the_solvency_guard_makes_ruin_impossible_over_any_correction(make: Any, classes: int | None) -> None:
     draw = np.random.default_rng(0)
-    f = mw.InsuredForecaster(None, make(), mode="sound", max_stake=10, capital=25.0, classes=classes)
+    f = mw.InsuredForecaster(
+        None, make(), mode="sound", max_stake=10, capital=25.0, classes=classes, stop=False
+    )
     open_: list[mw.Forecast] = []
     for t in range(400):
         q = f.forecast(mu=float(draw.uniform()) if classes is None else draw.dirichlet(np.ones(3)))
@@ -235,7 +237,7 @@ def arguments_of(stake: Any) -> Any:
 def test_the_guard_needs_honest_intervals() -> None:
     with pytest.raises(ValueError, match="capital can be guarded in sound mode only"):
         mw.InsuredForecaster(mode="exact", max_stake=1, capital=5)
-    f = mw.InsuredForecaster(None, mw.NoCorrection(), max_stake=1, capital=2.5, one_sided=True)
+    f = mw.InsuredForecaster(None, mw.NoCorrection(), max_stake=1, capital=2.5, one_sided=True, stop=False)
     for _ in range(50):
         f.settle(f.forecast(mu=0.1), 1, stake=1.0)
     assert 2.4 < f.statement().total_loss <= 2.5
@@ -425,7 +427,8 @@ def test_stakes_below_half_a_rounding_are_counted_too() -> None:
 def test_in_sound_mode_every_step_is_the_loss_also_where_c_was_raised_or_lowered(
     make: Callable[[], mw.Reserve], capital: float | None
 ) -> None:
-    f = mw.InsuredForecaster(None, make(), mode="sound", max_stake=4, c_range=(0.0, 0.25), capital=capital)
+    given: Any = {"mode": "sound", "max_stake": 4, "c_range": (0.0, 0.25), "capital": capital}
+    f = mw.InsuredForecaster(None, make(), stop=False, **given)
     floor = -0.25 if f.corrections[0].over is None else -0.5
     draw, lam, total = np.random.default_rng(2), 0.0, 0.0
     raised = 0

@@ -67,7 +67,9 @@ class Meddling(Own):
 
 
 def meddled() -> mw.InsuredForecaster:
-    f = mw.InsuredForecaster(None, Meddling(), mode="sound", max_stake=1, capital=9)
+    f = mw.InsuredForecaster(
+        None, Meddling(), mode="sound", max_stake=1, capital=9, lines=mw.Lines(each=3.6, share=1.0)
+    )
     f.forecast(mu=0.5, id="open")
     f.stake("open", 0.5, by="her")
     f.forecast(mu=0.6, id="other")
@@ -166,7 +168,7 @@ def test_a_call_from_a_signal_handler_or_a_trace_function_is_refused_or_comes_fi
 
 
 def with_an_id() -> mw.InsuredForecaster:
-    f = mw.InsuredForecaster(max_stake=1, capital=9)
+    f = mw.InsuredForecaster(max_stake=1, capital=9, lines=mw.Lines(each=3.6, share=1.0))
     for id_ in ("open", "other"):
         f.forecast(mu=0.5, id=id_)
         f.stake(id_, 0.3, by="her")
@@ -400,7 +402,7 @@ def test_copies_go_on_as_the_original_does(kind: str) -> None:
 
 
 def test_the_capital_is_changed_with_a_call_and_setting_it_says_so() -> None:
-    f = mw.InsuredForecaster(max_stake=1, capital=9.0)
+    f = mw.InsuredForecaster(max_stake=1, capital=9.0, lines=mw.Lines(each=3.6, share=1.0))
     with pytest.raises(AttributeError, match="capital cannot be changed"):
         f.capital = 1.0  # type: ignore[misc]  # that is the point
 

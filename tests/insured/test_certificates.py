@@ -190,7 +190,7 @@ def test_a_thousand_open_forecasts_of_a_group_do_not_widen_its_certificate() -> 
 
 def test_a_withdrawal_leaves_no_certificate_below_what_was_lost() -> None:
     """The correction's capital is then less than it has lost: what it has lost is the most it can lose."""
-    f = mw.InsuredForecaster(None, mw.Barrier(3.0), max_stake=1.0, capital=10.0, lines=None)
+    f = mw.InsuredForecaster(None, mw.Barrier(3.0), max_stake=1.0, capital=10.0, lines=None, stop=False)
     while f.statement().total_loss < 2.99:
         f.settle(f.forecast(mu=0.5), 1, stake=1.0)
     assert f.certificate().bound == 3.0
@@ -207,7 +207,7 @@ def test_a_withdrawal_leaves_no_certificate_below_what_was_lost() -> None:
 
 
 def test_a_withdrawal_counts_bets_that_were_open_at_the_old_price() -> None:
-    f = mw.InsuredForecaster(None, mw.Barrier(30.0), max_stake=1.0, capital=40.0, lines=None)
+    f = mw.InsuredForecaster(None, mw.Barrier(30.0), max_stake=1.0, capital=40.0, lines=None, stop=False)
     f.settle(f.forecast(mu=0.1), 1, stake=1.0)
     old = f.forecast(mu=0.5)  # cheap: most of 30 is left
     f.change_capital(11.0)

@@ -90,7 +90,7 @@ def test_nobody_takes_more_than_her_line_however_late(lines: mw.Lines, steps: li
 
 def test_a_clairvoyant_takes_her_line_and_the_common_price_still_rises() -> None:
     """What she bets at a price of her own, which costs her nothing any more, is still learned."""
-    f = mw.InsuredForecaster(max_stake=1, lines=mw.Lines(each=25))
+    f = mw.InsuredForecaster(max_stake=1, lines=mw.Lines(each=25, share=1.0, thaw=0.0), stop=False)
     for t in range(3_000):
         y = t % 2
         f.settle(f.forecast(mu=0.5), y, stake=1.0 if y else -1.0, by="clairvoyant")
@@ -102,7 +102,8 @@ def test_a_clairvoyant_takes_her_line_and_the_common_price_still_rises() -> None
 
 
 def test_it_is_saved_and_goes_on_to_the_bit() -> None:
-    f = mw.InsuredForecaster(None, mw.Reserve(0.1), max_stake=1, lines=mw.Lines(each=2), mode="exact")
+    lines = mw.Lines(each=2, share=1.0)
+    f = mw.InsuredForecaster(None, mw.Reserve(0.1), max_stake=1, lines=lines, mode="exact", stop=False)
     for t in range(50):
         f.settle(f.forecast(mu=0.5), 1, stake=1.0, by="ann" if t % 2 else "bob")
     again = mw.InsuredForecaster.from_state(f.to_state())

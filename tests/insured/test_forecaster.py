@@ -284,7 +284,7 @@ def test_bad_settings_are_named(settings_: dict[str, Any], message: str) -> None
 
 @pytest.mark.parametrize("settings_", [dict(one_sided=True), dict(mode="sound")])
 def test_capital_is_guarded_one_sided_and_in_sound_mode(settings_: dict[str, Any]) -> None:
-    f = mw.InsuredForecaster(None, mw.NoCorrection(), max_stake=2, capital=5, **settings_)
+    f = mw.InsuredForecaster(None, mw.NoCorrection(), max_stake=2, capital=5, stop=False, **settings_)
     for _ in range(20):
         f.settle(f.forecast(mu=0.5), 1, stake=2.0)
     assert 4.9 < f.statement().total_loss <= 5.0

@@ -277,7 +277,7 @@ def test_on_the_common_price_selling_stops_only_while_a_thaw_can_lower_it() -> N
 def test_a_stake_that_cannot_win_is_refused() -> None:
     f = free(stop=True)
     q = f.forecast(mu=0.8, c_hat=0.5)
-    with pytest.raises(mw.StakeRefused, match="could win at most 0"):
+    with pytest.raises(mw.StakeRefused, match="cannot win anything: selling has stopped"):
         f.stake(q, 0.5)
 
 

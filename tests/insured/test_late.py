@@ -282,12 +282,14 @@ def test_numbers_that_rounding_would_eat_are_refused(options: Any, message: str)
 
 @pytest.mark.parametrize("mu", [0.0, 0.1, 0.37])
 def test_the_guard_is_never_passed_by_a_hair(mu: float) -> None:
-    f = mw.InsuredForecaster(None, mw.NoCorrection(), mode="sound", max_stake=1, capital=0.3, max_exposure=50)
+    f = mw.InsuredForecaster(
+        None, mw.NoCorrection(), mode="sound", max_stake=1, capital=0.3, max_exposure=50, stop=False
+    )
     for _ in range(50):
         f.settle(f.forecast(mu=mu), 1, stake=1.0)
         assert f.statement().total_loss <= 0.3
     reserve = mw.InsuredForecaster(
-        None, mw.Reserve(0.5), mode="sound", max_stake=1, capital=0.3, max_exposure=50
+        None, mw.Reserve(0.5), mode="sound", max_stake=1, capital=0.3, max_exposure=50, stop=False
     )
     reserve.stake(reserve.forecast(mu=mu), 1.0)
 

@@ -23,7 +23,7 @@ KINDS = ["sound", "one-sided", "classes", "swap", "window"]
 
 def book(kind: str) -> mw.InsuredForecaster:
     """A book of this kind, with short lines."""
-    lines = mw.Lines(each=EACH, of={"club": CLUB}, keep_gains=kind != "window")
+    lines = mw.Lines(each=EACH, of={"club": CLUB}, share=1.0, thaw=0.0, keep_gains=kind != "window")
     return mw.InsuredForecaster(
         correction=mw.DeterministicSwap(20) if kind == "swap" else None,
         max_stake=1.0,
@@ -31,6 +31,7 @@ def book(kind: str) -> mw.InsuredForecaster:
         classes=3 if kind == "classes" else None,
         capital=CAPITAL,
         lines=lines,
+        stop=False,
     )
 
 
@@ -189,7 +190,7 @@ def test_the_same_attacker_passes_lines_that_are_not_kept(kind: str) -> None:
     for seed in range(4):
         attack = Attack(kind, seed, "she", booked=False)
         unkept: Any = attack.f.book.lines
-        unkept.each, unkept.of, unkept.lines = math.inf, {}, mw.Lines(each=1e100)
+        unkept.named, unkept.own_limit = set(), unkept.group_limit
         attack.run(25, 60, "most")
         most = max(most, attack.most_taken("she"))
     assert most > 1.2 * EACH

@@ -13,18 +13,19 @@ from hypothesis import strategies as st
 import makewhole as mw
 from samples import state, trial
 
+LINES = mw.Lines(each=2.0, share=1.0)
 TABLE = {"fly": (0.0, 0.9), "train": (0.3, 0.3)}
 KINDS: dict[str, dict[str, Any]] = {
-    "binary": {"capital": 20.0, "lines": mw.Lines(each=2.0)},
-    "exact": {"lines": mw.Lines(each=2.0)},
-    "one-sided": {"capital": 20.0, "one_sided": True, "lines": mw.Lines(each=2.0)},
-    "classes": {"capital": 20.0, "classes": 3, "lines": mw.Lines(each=4.0)},
+    "binary": {"capital": 20.0, "lines": LINES},
+    "exact": {"lines": LINES},
+    "one-sided": {"capital": 20.0, "one_sided": True, "lines": LINES},
+    "classes": {"capital": 20.0, "classes": 3, "lines": mw.Lines(each=4.0, share=1.0)},
     "one price": {"classes": 3},
 }
 
 
 def book(kind: str) -> mw.InsuredForecaster:
-    return mw.InsuredForecaster(max_stake=1.0, **KINDS[kind])
+    return mw.InsuredForecaster(max_stake=1.0, stop=False, **KINDS[kind])
 
 
 def opened(f: mw.InsuredForecaster, id_: str = "UA-1") -> mw.Forecast:
@@ -48,7 +49,7 @@ def won(f: mw.InsuredForecaster, rounds: int, by: Any = "ann") -> None:
 
 
 def test_a_quote_with_losses_says_what_to_do_and_what_it_costs() -> None:
-    f = mw.InsuredForecaster(capital=15_000, max_stake=150)
+    f = mw.InsuredForecaster(capital=100_000, max_stake=1_000)
     f.forecast(mu=0.2, id="UA-123")
     quote = f.quote("UA-123", by="ann", losses={"fly": (0, 90), "train": (25, 25)})
     assert isinstance(quote, mw.Quote)
@@ -90,6 +91,26 @@ def test_a_plan_keeps_to_what_the_cap_leaves() -> None:
         assert np.abs(quote.stake).max() <= 0.25
         assert repr(mw.insure(quote, losses)) == repr(quote.plan)
         f.stake(q, quote.stake, by="ann", price=quote)
+
+
+def test_a_quote_says_how_much_would_be_taken_on_each_side() -> None:
+    f = mw.InsuredForecaster(max_stake=1.0, capital=50.0)
+    q = f.forecast(mu=0.5)
+    assert f.quote(q, by="ann").room == (-0.1, 0.1)
+    assert f.quote(q).room == (-1.0, 1.0)
+    f.stake(q, 0.04, by="ann")
+    assert f.quote(q, by="ann").room == pytest.approx((-0.06, 0.06))
+    for _ in range(600):
+        one = f.forecast(mu=0.5)
+        with contextlib.suppress(mw.StakeRefused):
+            f.stake(one, 0.1, by="ann")
+        f.settle(one, 1)
+    before = state(f)
+    low, high = f.quote(q, by="ann").room
+    assert state(f) == before
+    assert (high, low) == (0.0, pytest.approx(-0.06))  # selling has stopped, but she may give some back
+    assert f.quote(q, by="ann", losses=TABLE).stake == 0.0
+    f.stake(q, low, by="ann")
 
 
 def test_without_losses_there_is_no_plan() -> None:

@@ -21,7 +21,8 @@ MOVES = st.lists(st.sampled_from(["win", "win", "lose", "wait", "wait", "wait", 
 
 
 def book(name: str, thaw: mw.Thaw, **other: Any) -> mw.InsuredForecaster:
-    return mw.InsuredForecaster(None, MAKERS[name](), mode="sound", max_stake=1, thaw=thaw, **other)
+    given: Any = {"mode": "sound", "max_stake": 1, "thaw": thaw, "stop": False}
+    return mw.InsuredForecaster(None, MAKERS[name](), **given, **other)
 
 
 def play(f: mw.InsuredForecaster, moves: list[str]) -> tuple[mw.InsuredForecaster, list[float]]:

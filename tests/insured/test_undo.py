@@ -167,7 +167,9 @@ def test_looking_changes_nothing(kind: str, tmp_path: Path) -> None:
 
 def lately() -> mw.InsuredForecaster:
     """Old forecasts at a price that the capital can no longer afford."""
-    f = mw.InsuredForecaster(None, mw.NoCorrection(), mode="sound", max_stake=1, capital=1.0, lines=None)
+    f = mw.InsuredForecaster(
+        None, mw.NoCorrection(), mode="sound", max_stake=1, capital=1.0, lines=None, stop=False
+    )
     for _ in range(4):
         f.forecast(mu=0.5)
     f.stake(0, 0.9)
@@ -177,7 +179,7 @@ def lately() -> mw.InsuredForecaster:
 
 def with_lines() -> mw.InsuredForecaster:
     """A capital, a line for each name, a thaw, and a forecast that several names have staked on."""
-    f = played(mw.InsuredForecaster(max_stake=1, capital=9, lines=mw.Lines(each=2.0)), 12, 6)
+    f = played(mw.InsuredForecaster(max_stake=1, capital=9, lines=mw.Lines(each=2.0, share=1.0)), 12, 6)
     for by in ("her", ("club", "him"), "her"):
         f.stake(f.open_forecasts[0], 0.05, by=by)
     return f

@@ -221,6 +221,15 @@ class LineBook:
 
     # --- shares -------------------------------------------------------------------------------------------
 
+    def share_left(self, entries: Sequence[Open], levels: tuple[Name, ...]) -> float:
+        """How much more a customer may stake within the shares of her names, on every class."""
+        left = math.inf
+        for name, limit in self.limits(levels):
+            for k in range(self.legs):
+                held = math.fsum([_held(entry, name, k) for entry in entries])
+                left = min(left, max(0.0, limit.most - held))
+        return left
+
     def check_shares(self, entries: Sequence[Open], stake: Stake) -> None:
         """Refuse a stake with which a name would hold more than its share of the cap.
 

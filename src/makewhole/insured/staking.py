@@ -116,11 +116,10 @@ def check_stop(
     common, base = _most_paid(here, 0.0), _most_paid(at_base, 0.0)
     most = _most_paid(here, sum(surcharges))
     if any(amounts) and rules.stops(most, base, common, thawing):
-        raise StakeRefused(
-            f"at this price the stake could win at most {max(0.0, most):g}, less than half of the "
-            f"{base:g} at the base's own price: selling has stopped",
-            0.0,
-        )
+        wins = "at this price the stake cannot win anything"
+        if most > 0.0:
+            wins = f"at this price the stake could win {most:g} at most, less than half of what is usual"
+        raise StakeRefused(f"{wins}: selling has stopped", 0.0)
 
 
 def _most_paid(legs: Sequence[tuple[float, float, float, float]], surcharge: float) -> float:
