@@ -14,8 +14,8 @@ from makewhole.mending.splitting import Fold
 UNCHANGED = "unchanged"
 
 # The rule of one standard error: a map is kept if its gain is more than this many. It may be wrong: a map
-# that gains nothing passes one time in six, less often if it loses on average. Asking for less where an audit refutes the
-# forecasts was tried, and did harm: an audit of few rows can also be wrong.
+# that gains nothing passes one time in six, less often if it loses on average. Asking for less where an audit
+# refutes the forecasts was tried, and did harm: an audit of few rows can also be wrong.
 _ERRORS = 1.0
 
 # A gain or a loss of this many standard errors on the first two folds is clear: the other folds are skipped.
