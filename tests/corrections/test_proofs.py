@@ -185,9 +185,9 @@ def test_in_sound_mode_the_loss_is_at_most_what_the_correction_was_told(
 ) -> None:
     """ℓ ≤ M·w(x−λ) with x in the interval: with it the upper half of Theorem C holds, lines and all."""
     settings: dict[str, Any] = {"mode": "sound", "max_stake": 1, "c_range": (0.0, 0.5), "thaw": None}
-    lines = {"lines": mw.Lines(0.7)} if named else {}
+    settings |= {"lines": mw.Lines(0.7)} if named else {}
     correction = Watched(mw.DeterministicSwap(cells, low=LOW, high=HIGH))
-    f = mw.InsuredForecaster(None, correction, capital=capital, **settings, **lines)
+    f = mw.InsuredForecaster(None, correction, capital=capital, **settings)
     total = staked = 0.0
     for loss, lam, target, weight in replay(f, rounds, named):
         assert loss <= weight * (target - lam) + 1e-9
