@@ -1,7 +1,9 @@
-"""What docs/theory.md says of the paper's lemmas, of lower bounds, and of Theorem C one-sided."""
+"""What docs/theory.md says: its order, the paper's lemmas, lower bounds, and Theorem C one-sided."""
 
 import math
+import re
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import hypothesis.strategies as st
@@ -13,6 +15,30 @@ import makewhole as mw
 from makewhole.protocol import Chance
 
 pytestmark = pytest.mark.slow  # together they take seconds
+ROOT = Path(__file__).parent.parent.parent
+
+# --- the page ---------------------------------------------------------------------------------------------
+
+
+def test_the_theorems_are_in_order_and_each_has_its_statement_proof_and_runs() -> None:
+    page = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+    parts = re.split(r"^\*\*Theorem ([A-Z]) \(", page, flags=re.M)[1:]
+    letters, texts = parts[::2], parts[1::2]
+    assert letters == list("ABCDEFGHIJ")
+    for letter, text in zip(letters, texts, strict=True):
+        own = re.split(r"^## ", text, flags=re.M)[0]
+        for part in ("*For ", "*Statement.*", "*Proof.*", "∎", "*Held by*"):
+            assert part in own, f"Theorem {letter} lacks {part}"
+
+
+def test_the_runs_that_the_page_names_exist() -> None:
+    page = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(tests/[a-z_/]+\.py)(?:::(\w+))?`", page))
+    assert len(named) > 25
+    for path, function in named:
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert not function or f"\ndef {function}(" in text, f"{path} has no {function}"
+
 
 # --- the paper's Lemma 4 ----------------------------------------------------------------------------------
 
