@@ -66,11 +66,11 @@ def test_the_proof_step_by_step(levels: int, outcomes: list[bool], seed: int) ->
         for cell, probability in ((lower, p), (lower + 1, 1 - p)):
             if probability == 0:
                 continue
-            f._counts[0, cell] += 1
-            f._ones[0, cell] += y
+            f._counts[0][cell] += 1
+            f._ones[0][cell] += y
             grown += probability * (distances() - before)
-            f._counts[0, cell] -= 1
-            f._ones[0, cell] -= y
+            f._counts[0][cell] -= 1
+            f._ones[0][cell] -= y
         assert grown <= 1 + 1e-9
         f.learn(None, y, mu=f.predict(None)[0])
 

@@ -66,8 +66,7 @@ class CalibratedForecaster:
         wanted = 1 if base is None else self.levels if bins is None else bins
         self.bins = arguments.whole("bins", wanted, least=1, most=100_000)
         self.base = None if base is None else adapt(base)
-        self._ones = np.zeros((self.bins, self.levels))
-        self._counts = np.zeros((self.bins, self.levels))
+        self._ones, self._counts = ([[0.0] * self.levels for _ in range(self.bins)] for _ in "oc")
         self._current = [self._cell((j + 0.5) / self.bins) for j in range(self.bins)]
         self._draws = np.random.default_rng(seed)
         self._uniform = float(self._draws.random())
@@ -89,8 +88,8 @@ class CalibratedForecaster:
         """Count the outcome for the level `mu`, draw anew, and teach the base."""
         said = 0.5 if self.base is None else self.base.predict(x)[0]
         j, cell = self._bin(said), self._cell(mu)
-        self._counts[j, cell] += 1
-        self._ones[j, cell] += float(outcome)
+        self._counts[j][cell] += 1
+        self._ones[j][cell] += float(outcome)
         self._current[j] = cell
         self._uniform = float(self._draws.random())
         if self.base is not None:
@@ -116,7 +115,7 @@ class CalibratedForecaster:
         """
         left, right, cell = -1, self.levels, self._current[j]
         while True:
-            count, ones = self._counts[j, cell], self._ones[j, cell]
+            count, ones = self._counts[j][cell], self._ones[j][cell]
             above, below = self._off(j, cell)
             if above <= 0.0 and below <= 0.0:
                 return cell, 1.0
@@ -129,5 +128,5 @@ class CalibratedForecaster:
 
     def _off(self, j: int, cell: int) -> tuple[float, float]:
         """Return by how many outcomes a cell's frequency lies above it, and below it; one of them is <= 0."""
-        count, ones = float(self._counts[j, cell]), float(self._ones[j, cell])
+        count, ones = self._counts[j][cell], self._ones[j][cell]
         return ones - (cell + 1) * count / self.levels, cell * count / self.levels - ones

@@ -4,18 +4,26 @@ Each event is a digit z; as on the paper's MNIST, Pr[y = 1 | z] = (z + 1)/11. Th
 wrongly in three cases of ten. Its base learner forecasts the frequency so far of what it reads. It publishes
 that, or lets a `CalibratedForecaster` mend it; the correction is deterministic swap in both cases, so c goes
 where the bets push it. In a second nature y is, in every round, what is forecast as the less likely.
+
+`in_the_benchmark` asks the same of the paper's own benchmark (`python benchmarks/calibrated.py` prints it).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from makewhole.arguments import Floats
+from makewhole.backtesting.backtest import backtest
+from makewhole.datasets import Events
 from makewhole.forecasters import BaseForecaster, CalibratedForecaster
+from makewhole.frames import make_frame
 from makewhole.insured.forecaster import InsuredForecaster
+from makewhole.studies.decisions import DecisionSettings, load, predict_and_stake
 from makewhole.studies.lineup import make_correction
+from makewhole.studies.own import NOTHING, Own
 
 _MISREAD = 0.3
 _DIGITS = 10
@@ -110,3 +118,61 @@ def play_all(rounds: int, seed: int) -> dict[str, Any]:
             for bettor in BETTORS
         },
     }
+
+
+# --- the paper's benchmark --------------------------------------------------------------------------------
+
+
+class BenchmarkRow(NamedTuple):
+    """One forecaster of μ on the benchmark, over its twenty tasks; what is bet is balanced by c alone.
+
+    `brier` is the mean of (y − μ)²; `on_mu` the c that the best bets on μ alone need, in a hundred bins; `c`
+    the mean |c| in the last fifth; `loss` the mean of |mean loss| in caps.
+    """
+
+    forecaster: str
+    brier: float
+    on_mu: float
+    c: float
+    loss: float
+
+
+def recalibrated(mu: Floats, outcome: Any, seed: int) -> Floats:
+    """Return what a `CalibratedForecaster` over these forecasts would have said, in order."""
+    said: list[float] = []
+    f = CalibratedForecaster.for_horizon(len(mu), lambda x: x, seed=seed)
+    for p, y in zip(mu.tolist(), outcome.tolist(), strict=True):
+        said.append(f.predict(p)[0])
+        f.learn(p, y, mu=said[-1])
+    return np.array(said)
+
+
+def in_the_benchmark(settings: DecisionSettings, seed: int, own: Own = NOTHING) -> list[BenchmarkRow]:
+    """Compare the paper's μ with the same μ, calibrated: both with ĉ = 0 and deterministic swap."""
+    events = load(settings, seed, own)
+    made = predict_and_stake(events, settings, seed)
+    each = zip(FORECASTERS, (made.mu, recalibrated(made.mu, events.outcome, seed)), strict=True)
+    return [_measured(name, mu, events, made.tables, made.caps) for name, mu in each]
+
+
+def _measured(name: str, mu: Floats, events: Events, tables: Floats, caps: Floats) -> BenchmarkRow:
+    rounds, y = len(events), events.outcome
+    late, sizes, losses = max(1, rounds // 5), [], []
+    for table, cap in zip(tables[:, events.z], caps.tolist(), strict=True):
+        expected = (1 - mu[:, None]) * table[..., 0] + mu[:, None] * table[..., 1]
+        taken = table[np.arange(rounds), expected.argmin(axis=1)]
+        frame = make_frame({"mu": mu, "y": y, "stake": taken[:, 1] - taken[:, 0]}, "polars")
+        f = InsuredForecaster(
+            None, make_correction("deterministic swap", rounds), max_stake=cap, c_range=(0.0, 0.0)
+        )
+        trace = backtest(frame, f, trace=True).trace or {}
+        sizes.append(float(np.abs(trace["c"][-late:]).mean()))
+        losses.append(abs(float(trace["payment"].mean())) / cap)
+    won = np.bincount(np.minimum((mu * 100).astype(np.int64), 99), weights=y - mu)
+    return BenchmarkRow(
+        name,
+        float(((y - mu) ** 2).mean()),
+        float(np.abs(won).sum() / rounds),
+        float(np.mean(sizes)),
+        float(np.mean(losses)),
+    )
