@@ -105,6 +105,17 @@ def test_lemma_1_whatever_a_stake_dominates_must_be_accepted(
     assert mw.must_accept(contract, mu, c).accepts
 
 
+@pytest.mark.parametrize(("mu", "c"), [(0.75, 0.25), (0.25, 0.25), (0.5, 0.5), (1.0, 0.0), (0.0, 0.0)])
+@pytest.mark.parametrize("if_0", [-3.0, 0.0, 2.0])
+@pytest.mark.parametrize("if_1", [-2.0, 0.0, 1.0])
+def test_lemma_1_where_the_interval_reaches_0_or_1(mu: float, c: float, if_0: float, if_1: float) -> None:
+    """The printed proof takes the b with f(1) = b(1 − μ) − |b|c: where μ + c = 1, none or many have it."""
+    accepts, stake = mw.must_accept((if_0, if_1), mu, c)
+    assert accepts == all(if_0 + p * (if_1 - if_0) <= 0 for p in (mu - c, mu + c))
+    if accepts:
+        assert all(f <= mw.payment(stake, y, mu, c) for y, f in enumerate((if_0, if_1)))
+
+
 def test_lemma_1_refuses_what_is_no_belief() -> None:
     with pytest.raises(ValueError, match=r"\[mu - c, mu \+ c\] must lie in \[0, 1\]"):
         mw.must_accept((0, 0), mu=0.1, c=0.2)

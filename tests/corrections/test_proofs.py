@@ -51,8 +51,7 @@ Agent = Callable[[mw.SwapRegret, Proposal | None, int], tuple[float, float]]
 
 def blind_push(correction: mw.SwapRegret, drawn: Proposal | None, t: int) -> tuple[float, float]:
     """Knows everything but the draw: pushes away from the mean λ of the cycle."""
-    best = correction._values[2 * correction.cells :]
-    return (-1.0 if np.mean([best[k] for k in correction.cycle()]) > 0 else 1.0), 1.0
+    return (-1.0 if correction.mean_proposal() > 0 else 1.0), 1.0
 
 
 def blind_phases(correction: mw.SwapRegret, drawn: Proposal | None, t: int) -> tuple[float, float]:
@@ -110,6 +109,20 @@ def play(agent: Agent, cells: int, rounds: int, seed: int, *, sees: bool = False
     return {"lost": lost, "staked": staked, "leaders": leaders, "drawn": drawn, "width": width} | {
         "swapped": swapped, "cost": cost
     }  # fmt: skip
+
+
+def test_what_a_blind_agent_knows_is_the_mean_over_the_draw_and_asking_draws_nothing() -> None:
+    correction = mw.SwapRegret(4, seed=0)
+    for t in range(30):
+        correction.observe(correction.propose(), 0.9 if t % 2 else -0.9, 1.0)
+    assert len(correction.cycle()) > 1
+    before = correction.state()
+    mean = correction.mean_proposal()
+    assert correction.state() == before
+    draws = [correction.propose().lam for _ in range(400)]
+    assert np.mean(draws) == pytest.approx(mean, abs=4 * float(np.std(draws)) / 20)
+    deterministic = mw.DeterministicSwap(4)
+    assert deterministic.mean_proposal() == deterministic.propose().lam
 
 
 @pytest.mark.parametrize("agent", [blind_push, blind_phases, blind_split, None])
