@@ -372,7 +372,7 @@ def run(settings: StatementSettings, seed: int, own: Own = NOTHING) -> Result:
 def draw_regret(results: list[Result]) -> Any:
     """Draw the regret of Algorithm 3 per round against the length of the game, with its bounds."""
     lengths = np.array(results[0]["games"]["lengths"], dtype=np.float64)
-    title = "Who cannot see the draw does not beat Algorithm 3; who sees it wins for ever"
+    title = "Agents who cannot see the draw do not beat Algorithm 3; one who sees it keeps winning"
     figure, axes = grid(1, 4, 14.5, 4.2, title, sharex=True, sharey=True)
     names = list(dict.fromkeys(k.partition(",")[0] for k in results[0]["games"]["regrets"]))
     style = styles(names)
@@ -398,7 +398,7 @@ def draw_regret(results: list[Result]) -> Any:
         ax.set_yscale("log")
         ax.set_xlabel("rounds T")
     label_ends(axes[0, 3], ends)
-    axes[0, 0].set_ylabel("regret / T = (mean loss)²")
+    axes[0, 0].set_ylabel("(mean loss)², in caps")
     return figure
 
 

@@ -92,8 +92,8 @@ def paying_whatever_is_asked(results: Results) -> list[Claim]:
         row(
             "a forecaster that offers any side payment can be exploited, and such a mechanism is not "
             "sustainable", "§3.1, exploited", claims > 0.25 and late < claims / 10,
-            "who asks for 1 whatever happens gets 1 a round; who knows the outcome, and claims a loss of 1 "
-            f"by it, wins {claims:.2f} a round for ever, and {late:.4f} a round from deterministic swap",
+            "an agent who asks for 1 whatever happens gets 1 a round; one who knows the outcome, and claims "
+            f"a loss of 1 by it, wins {claims:.2f} a round, and only {late:.4f} from deterministic swap",
         ),
     ]  # fmt: skip
 
@@ -129,7 +129,8 @@ def what_a_bet_promises(results: Results) -> list[Claim]:
             bool(strong and weak and only),
             "mean loss a round to one who knows the outcome, and to one who is always wrong: in exact mode "
             f"{means['exact_knows'].mean():.4f} and {means['exact_wrong'].mean():.4f}, in sound mode "
-            f"{means['sound_knows'].mean():.4f} and {means['sound_wrong'].mean():.2f}: no deficit, a surplus",
+            f"{means['sound_knows'].mean():.4f} and {means['sound_wrong'].mean():.2f}: no deficit, but "
+            "a surplus",
         ),
         row(
             "where y = 1 is never better, c = 0 is enough", "Corollary 1", one_sided < 0.02,
@@ -198,8 +199,8 @@ def theorem_on_swap_regret(results: Results) -> list[Claim]:
     return [
         row(
             "Algorithm 3's regret is at most of the order K² log T + T/K²", "Theorem 2, as printed", falls,
-            f"who reads the draw: a regret of {regret[0]:.3f} per round after {lengths[0]:,} rounds, of "
-            f"{regret[-1]:.3f} after {lengths[-1]:,}; the bound per round goes to 0 whatever its constant "
+            f"an agent who reads the draw: a regret of {regret[0]:.3f} per round after {lengths[0]:,} "
+            f"rounds, of {regret[-1]:.3f} after {lengths[-1]:,}; the bound per round goes to 0 whatever its constant "
             f"(with 8: {bound[0]:.2f}, then {bound[-1]:.3f})",
             "regret",
         ),
@@ -354,8 +355,8 @@ def a_calibrated_forecaster(results: Results) -> list[Claim]:
         row(
             "with such a μ, c vanishes for every bettor", "ours (§5, calibration)",
             knows[1].low < knows[0].mean / 2,
-            f"{after} of one who knows the digit: {both('knows the digit')}; of the paper's random tasks, "
-            f"which depend on it: {both(TASKS)}",
+            f"{after} of a bettor who knows the digit: {both('knows the digit')}; of the paper's random "
+            f"tasks, which depend on it: {both(TASKS)}",
         ),
     ]  # fmt: skip
 
