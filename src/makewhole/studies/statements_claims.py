@@ -200,8 +200,8 @@ def theorem_on_swap_regret(results: Results) -> list[Claim]:
         row(
             "Algorithm 3's regret is at most of the order K² log T + T/K²", "Theorem 2, as printed", falls,
             f"an agent who reads the draw: a regret of {regret[0]:.3f} per round after {lengths[0]:,} "
-            f"rounds, of {regret[-1]:.3f} after {lengths[-1]:,}; the bound per round goes to 0 whatever its constant "
-            f"(with 8: {bound[0]:.2f}, then {bound[-1]:.3f})",
+            f"rounds, of {regret[-1]:.3f} after {lengths[-1]:,}; the bound per round goes to 0 whatever "
+            f"its constant (with 8: {bound[0]:.2f}, then {bound[-1]:.3f})",
             "regret",
         ),
         row(
