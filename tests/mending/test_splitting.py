@@ -88,6 +88,7 @@ def test_a_class_that_is_too_rare_is_an_error() -> None:
         split_rows(X, rare, None, 5, 0.4, 3)
 
 
+@pytest.mark.slow
 def test_adding_rows_does_not_make_a_rare_class_rarer_among_those_that_certify() -> None:
     """Optional stopping: Σ(y − p) over the rows set aside has the mean 0. Moving ones only would lower it."""
     draw, chance, sums = np.random.default_rng(0), 0.05, []

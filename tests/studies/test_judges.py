@@ -173,6 +173,7 @@ def test_a_search_finds_what_is_broken(
     assert of(search(np.random.default_rng(0), 500)) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "c_seen"), [("prop4", 0.8), ("prop5", 1.2)])
 def test_the_search_for_bets_can_disagree_with_calibration(
     key: str, c_seen: float, monkeypatch: pytest.MonkeyPatch
