@@ -31,6 +31,31 @@ def test_with_the_hedge_the_total_loss_is_the_upper_bound_for_both_outcomes(
         assert abs(loss - mw.payment(stake, outcome, mu, c) - high) <= 1e-12 * scale
 
 
+@given(amount, amount, intervals(), probability)
+def test_the_bounds_hold_every_expected_loss_in_the_interval_and_are_attained_at_its_ends(
+    if_0: float, if_1: float, forecast: tuple[float, float], share: float
+) -> None:
+    (mu, c), scale = forecast, 1e-9 * max(abs(if_0), abs(if_1), 1e-300)
+    low, expected, high = mw.loss_bounds((if_0, if_1), mu, c)
+    at = [if_0 + p * (if_1 - if_0) for p in (mu - c, mu + c, mu - c + 2 * c * share)]
+    assert low - scale <= at[2] <= high + scale
+    assert abs(min(at[:2]) - low) <= scale
+    assert abs(max(at[:2]) - high) <= scale
+    assert low <= expected <= high
+
+
+def test_with_a_negative_c_the_bounds_change_places_and_high_is_still_the_hedged_loss() -> None:
+    low, expected, high = mw.loss_bounds((0, 1), mu=0.5, c=-0.1)
+    assert (low, expected, high) == (0.6, 0.5, 0.4)
+    assert all(y - mw.payment(1.0, y, 0.5, -0.1) == pytest.approx(high) for y in (0, 1))
+    assert not mw.Forecast(0.5, -0.1).is_interval
+
+
+def test_beyond_the_probabilities_the_hedged_loss_is_larger_than_any_loss() -> None:
+    assert mw.loss_bounds((0, 1), mu=0.9, c=0.2).high == pytest.approx(1.1)
+    assert not mw.Forecast(0.9, 0.2).is_interval
+
+
 @given(amount, probability, width)
 def test_the_premium_form_pays_the_same(stake: float, mu: float, c: float) -> None:
     price, payout, pays_on = mw.premium(stake, mu, c)
@@ -78,6 +103,17 @@ def test_lemma_1_whatever_a_stake_dominates_must_be_accepted(
     mu, c = forecast
     contract = (mw.payment(stake, 0, mu, c) - less_0, mw.payment(stake, 1, mu, c) - less_1)
     assert mw.must_accept(contract, mu, c).accepts
+
+
+@pytest.mark.parametrize(("mu", "c"), [(0.75, 0.25), (0.25, 0.25), (0.5, 0.5), (1.0, 0.0), (0.0, 0.0)])
+@pytest.mark.parametrize("if_0", [-3.0, 0.0, 2.0])
+@pytest.mark.parametrize("if_1", [-2.0, 0.0, 1.0])
+def test_lemma_1_where_the_interval_reaches_0_or_1(mu: float, c: float, if_0: float, if_1: float) -> None:
+    """The printed proof takes the b with f(1) = b(1 − μ) − |b|c: where μ + c = 1, none or many have it."""
+    accepts, stake = mw.must_accept((if_0, if_1), mu, c)
+    assert accepts == all(if_0 + p * (if_1 - if_0) <= 0 for p in (mu - c, mu + c))
+    if accepts:
+        assert all(f <= mw.payment(stake, y, mu, c) for y, f in enumerate((if_0, if_1)))
 
 
 def test_lemma_1_refuses_what_is_no_belief() -> None:

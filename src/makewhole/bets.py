@@ -32,7 +32,10 @@ class Premium(NamedTuple):
 
 
 class LossBounds(NamedTuple):
-    """The expected loss of an action: the smallest in [μ − c, μ + c], the one under μ, and the largest."""
+    """The expected loss of an action: the smallest in [μ − c, μ + c], the one under μ, and the largest.
+
+    With c < 0 that interval is empty, and `low` lies above `high`: see `loss_bounds`.
+    """
 
     low: Any
     expected: Any
@@ -146,14 +149,22 @@ def hedge(losses: Any) -> Any:
 def loss_bounds(losses: Any, mu: Any, c: Any) -> LossBounds:
     """Return the smallest and largest expected loss in [μ − c, μ + c], and the one under μ.
 
-    `losses` are an action's losses (if y = 0, if y = 1), on the last axis. If the agent stakes
-    `hedge(losses)`, its total loss is `high` for both outcomes, regardless of the true probability.
+    `losses` are an action's losses (if y = 0, if y = 1), on the last axis. `low` and `high` are
+    `expected` ∓ c·|l(1) − l(0)|. If the agent stakes `hedge(losses)`, its total loss is `high` for both
+    outcomes, regardless of the true probability and for every c.
+
+    They are bounds on an expected loss only if c >= 0 and [μ − c, μ + c] lies inside [0, 1]
+    (`Forecast.is_interval`). Beyond [0, 1], `high` can exceed the larger of the two losses: the hedge then
+    costs more than it can pay. With c < 0, a price at which the agent is paid to bet, the interval is empty:
+    `low` lies above `expected`, and `high`, still the total loss with the hedge, below it.
 
     Examples
     --------
     >>> import makewhole as mw
     >>> mw.loss_bounds((2, -10), mu=0.5, c=0.125)
     LossBounds(low=-5.5, expected=-4.0, high=-2.5)
+    >>> mw.loss_bounds((0, 8), mu=0.5, c=-0.125)  # no interval: only `high` has a meaning
+    LossBounds(low=5.0, expected=4.0, high=3.0)
     """
     table = arguments.pairs("losses", losses)
     m = arguments.probabilities("mu", mu)

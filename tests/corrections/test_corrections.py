@@ -457,7 +457,7 @@ def test_bounds_on_the_mean_are_in_money_and_fall_with_the_rounds(kind: Any) -> 
 
 
 def test_deterministic_swaps_bound_is_theorem_cs() -> None:
-    """R·(1/K + K/T)·M, with R the width of the range of λ (docs/theory.md)."""
+    """R·(1/N + N/T)·M, with R the width of the range of λ (docs/theory.md)."""
     bound = mw.DeterministicSwap(10).mean_bound(1000, Terms(2.0, (0.0, 0.0)))
     assert bound == pytest.approx(2.0 * 2.0 * (1 / 10 + 10 / 1000))
 

@@ -1,4 +1,4 @@
-"""Do no harm: forecasts that need no mending stay as they are."""
+"""The rule of one standard error: a map that has not gained more than that is not kept."""
 
 from typing import Any
 

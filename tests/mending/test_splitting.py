@@ -1,5 +1,6 @@
 """Which rows certify: never one that the model, the map or the levels have learned from."""
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -62,15 +63,54 @@ def test_a_number_of_folds_keeps_clusters_together() -> None:
 
 
 def test_the_random_split_does_not_look_at_the_outcomes() -> None:
-    """Whatever the outcomes are, the same rows are set aside, but for classes that would vanish."""
+    """Whatever the outcomes are, the same rows are set aside, unless a class would vanish."""
     X = np.zeros((ROWS, 1))
     one, other = (split_rows(X, y, None, 5, 0.4, 3).certify for y in (OUTCOME, 1 - OUTCOME))
     np.testing.assert_array_equal(one, other)
+
+
+def test_rows_are_added_to_learn_from_in_their_random_order_until_every_class_is_there() -> None:
+    X = np.zeros((ROWS, 1))
+    aside = split_rows(X, OUTCOME, None, 5, 0.4, 3).certify
     rare = np.zeros(ROWS, dtype=int)
-    rare[one[:2]] = 1  # the only two rows of their class
+    rare[aside[[100, 50, 7]]] = 1  # the only three rows of their class
     split = split_rows(X, rare, None, 5, 0.4, 3)
-    assert set(one[:2]) <= set(split.learn)
-    assert len(split.certify) == len(one) - 2
+    np.testing.assert_array_equal(split.certify, aside[:50])  # row 7 is still set aside, though it is a one
+    assert set(aside[50:]) <= set(split.learn)
+    rare[aside[7]] = 0
+    np.testing.assert_array_equal(split_rows(X, rare, None, 5, 0.4, 3).certify, aside[:50])
+
+
+def test_a_class_that_is_too_rare_is_an_error() -> None:
+    X, rare = np.zeros((ROWS, 1)), np.zeros(ROWS, dtype=int)
+    rare[split_rows(X, OUTCOME, None, 5, 0.4, 3).certify[:2]] = 1
+    with pytest.raises(ValueError, match="y must have more rows of its rarest class: with 2 of 600 rows"):
+        split_rows(X, rare, None, 5, 0.4, 3)
+
+
+@pytest.mark.slow
+def test_adding_rows_does_not_make_a_rare_class_rarer_among_those_that_certify() -> None:
+    """Optional stopping: Σ(y − p) over the rows set aside has the mean 0. Moving ones only would lower it."""
+    draw, chance, sums = np.random.default_rng(0), 0.05, []
+    for seed in range(1500):
+        y = (draw.random(40) < chance).astype(int)
+        certify = np.arange(0)  # too few ones: nothing is certified (`fit` refuses a single class)
+        if y.any():
+            with contextlib.suppress(ValueError):
+                certify = split_rows(np.zeros((40, 1)), y, None, 2, 0.5, seed).certify
+        sums.append(float((y[certify] - chance).sum()))
+    assert abs(np.mean(sums)) < 3 * np.std(sums) / np.sqrt(len(sums))
+
+
+def test_the_sketch_is_the_same_whatever_the_outcomes_are() -> None:
+    rows = 4000
+    X, y = np.zeros((rows, 1)), np.arange(rows) % 2
+    split = split_rows(X, y, None, 5, 0.4, 3)
+    rare = np.zeros(rows, dtype=int)
+    rare[split.certify[[300, 200]]] = 1
+    other = split_rows(X, rare, None, 5, 0.4, 3)
+    assert len(other.learn) > len(split.learn)
+    np.testing.assert_array_equal(split.sketch, other.sketch)
 
 
 class Memory(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed

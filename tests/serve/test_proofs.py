@@ -11,9 +11,8 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def plain(text: str) -> str:
-    """A text without its marks, and without what it says in brackets of classes."""
-    text = re.sub(r"\s+", " ", text.replace("*", ""))
-    return text.replace(" (with K classes, g = l − γ; with one c for all classes γ is the median of l)", "")
+    """A text without its marks."""
+    return re.sub(r"\s+", " ", text.replace("*", ""))
 
 
 @pytest.mark.parametrize("one", PROOFS, ids=lambda one: one.id)

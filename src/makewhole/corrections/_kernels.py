@@ -164,7 +164,7 @@ def balanced_observe(
 
 
 # --- cells: shared by swap regret and deterministic swap --------------------------------------------------
-# With K cells, values = [Σwx of each | Σw of each | best response of each | low, step, 1/step] and
+# With N cells, values = [Σwx of each | Σw of each | best response of each | low, step, 1/step] and
 # marks = [the cell in which each best response lies | current cell | draws]. A cell "points" to that cell.
 
 

@@ -30,7 +30,7 @@ class Balance(Members):
     forecast with k groups counts k + 1 members.
 
     If η·(k + 1) is at most 1 for every forecast, and each outcome comes before the next forecast, then the
-    loss or gain in any group, and in total, is at most M·X·√(W/η). M is the cap, X = 1 + c₊ (the largest |x|,
+    loss or gain in any group, and in total, is at most M·x̄·√(W/η). M is the cap, x̄ = 1 + c₊ (the largest |x|,
     where ĉ lies in [0, c₊]), W the sum of the weights w of all forecasts. So a group's mean loss tends to 0
     unless the group becomes ever rarer. If outcomes come late, and at most Δ forecasts are published while
     one is open, the same holds if η·(k + 1)·(1 + 2Δ) is at most 1 (docs/theory.md has the proofs). The
@@ -103,7 +103,7 @@ class Balance(Members):
     # --- what it promises ---------------------------------------------------------------------------------
 
     def mean_bound(self, rounds: int, terms: Terms) -> float | None:
-        """Return M·X/√(η·T), if weights begin at 0; for one group, divide by its share of the forecasts.
+        """Return M·x̄/√(η·T), if weights begin at 0; for one group, divide by its share of the forecasts.
 
         It holds in exact mode or one-sided, with outcomes that come before the next forecast, or no later
         than its rate allows. In sound mode, or with a capital or lines, it bounds losses, not gains.

@@ -90,6 +90,11 @@ class CellCorrection(Stepped):
             memory = values, marks[:]
         return tuple.__new__(Proposal, self._propose(memory[0], memory[1])), memory
 
+    def mean_proposal(self) -> float:
+        """Return the mean λ of the next proposal: all that an agent can know who does not see a draw."""
+        (lam, *_), _ = self.proposed((self._values, self._marks))
+        return float(lam)
+
     def state(self) -> dict[str, Any]:
         """Return settings, sums and weights as plain data."""
         current, draws = self._marks[-2:]

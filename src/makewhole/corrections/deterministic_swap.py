@@ -14,16 +14,17 @@ from makewhole.corrections.certificate import Terms
 class DeterministicSwap(CellCorrection):
     """A swap correction without a random draw: it balances the forecasts of each cell of λ.
 
-    The range of λ is divided into K cells. Each cell keeps its best response: the λ that would have balanced
+    The range of λ is divided into N cells. Each cell keeps its best response: the λ that would have balanced
     all forecasts credited to it so far. If a cell contains its own best response, propose that. Else there
     are two neighbouring cells whose best responses point at each other; propose the boundary between them,
     and credit the outcome to the lower cell if its target lies below the boundary, else to the upper one. A
-    binary search finds one or the other within log₂ K steps: the best response of the lowest cell cannot
+    binary search finds one or the other within log₂ N steps: the best response of the lowest cell cannot
     point down, nor that of the highest cell up.
 
-    Theorem C, for outcomes that come before the next forecast, against everyone: |Σℓ| ≤ M·R·(ΣA/(M·K) + K),
-    and in each cell |Σℓ| ≤ (R/K)·ΣA + R·M. Here ℓ is the loss on a forecast, A its gross stake, M the cap and
-    R = high − low. With ⌈√T⌉ cells, the mean loss is at most (2√T + 1)·R·M/T in absolute value.
+    Theorem C, for outcomes that come before the next forecast, against everyone: |Σℓ| ≤ M·R·(ΣA/(M·N) + N),
+    and in each cell |Σℓ| ≤ (R/N)·ΣA + R·M. Here ℓ is the loss on a forecast, A its gross stake, M the cap and
+    R = high − low. With ⌈√T⌉ cells, the mean loss is at most (2√T + 1)·R·M/T in absolute value. In sound mode
+    the loss has the same upper bounds, but the forecaster may win more.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ class DeterministicSwap(CellCorrection):
         return cls(**({"cells": made.cells, "low": made.low, "high": made.high} | settings))
 
     def mean_bound(self, rounds: int, terms: Terms) -> float | None:
-        """Return R·(1/K + K/T)·M (Theorem C)."""
+        """Return R·(1/N + N/T)·M (Theorem C)."""
         reach = self.high - self.low
         return reach * (1 / self.cells + self.cells / rounds) * terms.max_stake
 

@@ -19,8 +19,9 @@ class StandardRegret(Stepped):
 
     After the t-th forecast λ moves by (rate/√t)·w·(x − λ). The target x is the λ that would have balanced
     the forecast; the weight w is its gross stake divided by the cap. This is gradient descent on
-    ½·w·(x − λ)². The mean loss tends to 0 like 1/√T, against everyone. How soon depends on `rate`: try 0.01,
-    0.1 and 1.
+    ½·w·(x − λ)². The mean loss tends to 0 like 1/√T, against everyone (docs/theory.md, "Steps that get
+    smaller"); in sound mode it is at most this, and may be below 0. How soon depends on `rate`: try 0.01, 0.1
+    and 1. Zinkevich bounds the regret of such steps, Σ½w(x − λ)² against the best constant, and not the loss.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ class StandardRegret(Stepped):
     about = "online gradient descent, in steps that get smaller"
     against = "everyone, like 1/√T; the rate decides how soon"
     why_no_bound = "its steps get smaller, so the bound on the total loss grows like √T"
-    mean_theorem = "Zinkevich (2003)"
+    mean_theorem = "our theorem on steps that get smaller"
     options = ("rate",)
     settings = ("rate",)
     variants: ClassVar = {f"standard {rate:g}": {"rate": rate} for rate in (0.01, 0.1, 1.0)}

@@ -21,8 +21,9 @@ class SwapRegret(CellCorrection):
     cells form a cycle. Draw one of them at random, propose its best response, and credit the outcome to it.
 
     With (T / log T)^½ cells the mean loss tends to 0 like (log T / T)^¼, in expectation, against agents who
-    cannot see which cell was drawn. But the published c shows it: agents who keep track can go on winning
-    about 0.17 of the cap per forecast, or more. `DeterministicSwap` also holds against them.
+    cannot see which cell was drawn (Theorem J in docs/theory.md). But the published c shows it: agents who
+    keep track can go on winning about 0.17 of the cap per forecast, or more. `DeterministicSwap` also holds
+    against them.
 
     Parameters
     ----------
@@ -87,11 +88,11 @@ class SwapRegret(CellCorrection):
         *,
         power: float = 0.25,
     ) -> Self:
-        """Make one for T rounds: K = max(2, ⌈(T / log T)^power⌉) cells.
+        """Make one for T rounds: max(2, ⌈(T / log T)^power⌉) cells.
 
         They cover all targets that can occur if ĉ lies in `c_range`. The paper prints a power of ¼. Its proof
-        would give the smallest bound with ⅓, but one step does not follow. What can be proved needs ½, and
-        gives the rate (log T / T)^¼ (docs/theory.md).
+        would give the smallest bound with ⅓, but one step does not follow. With ½ the mean loss is of the
+        order (log T / T)^¼, in expectation (Theorem J in docs/theory.md).
         """
         rounds = arguments.whole("rounds", rounds, least=1)
         low, high = arguments.interval("c_range", c_range)
@@ -123,6 +124,11 @@ class SwapRegret(CellCorrection):
         while len(cells) < length:
             cells.append(self._marks[cells[-1]])
         return cells
+
+    def mean_proposal(self) -> float:
+        """Return the mean λ of the next proposal over the draw; nothing is drawn."""
+        cells = self.cycle()
+        return float(sum(self._values[2 * self.cells + k] for k in cells) / len(cells))
 
     def drawn(self, lam: float) -> Proposal:
         """Infer from the published λ which cell was drawn, and make it the current cell.

@@ -1,4 +1,4 @@
-"""Base learners, which predict μ̂ and ĉ: the paper's two-layer networks, and adapters for other models."""
+"""Base learners, which predict μ̂ and ĉ: the paper's networks, a calibrated one, adapters for other models."""
 
 from makewhole.forecasters.adapters import (
     CallableForecaster,
@@ -16,10 +16,12 @@ from makewhole.forecasters.base import (
     given_many,
     valid,
 )
+from makewhole.forecasters.calibrated import CalibratedForecaster
 from makewhole.forecasters.two_layer import SparseRow, TwoLayerLearner
 
 __all__ = [
     "BaseForecaster",
+    "CalibratedForecaster",
     "CallableForecaster",
     "RegressorForecaster",
     "RiverForecaster",

@@ -13,9 +13,9 @@ from makewhole.mending.splitting import Fold
 
 UNCHANGED = "unchanged"
 
-# A map is kept if its gain is more than this many standard errors. If forecasts need no mending, a map loses
-# on average, so a lucky gain is rarer than the usual one in six. Asking for less where an audit refutes the
-# forecasts was tried, and did harm: an audit of few rows can also be wrong.
+# The rule of one standard error: a map is kept if its gain is more than this many. It may be wrong: a map
+# that gains nothing passes one time in six, less often if it loses on average. Asking for less where an audit
+# refutes the forecasts was tried, and did harm: an audit of few rows can also be wrong.
 _ERRORS = 1.0
 
 # A gain or a loss of this many standard errors on the first two folds is clear: the other folds are skipped.
@@ -94,7 +94,7 @@ class Choice(NamedTuple):
     error: float
 
     def spare(self, rows: int) -> float:
-        """Return how much log loss per row rounding may cost without doing harm overall.
+        """Return how much log loss per row rounding may cost: what chance would hide.
 
         It is what the map has gained beyond chance. If nothing was gained, it is a loss too small to show in
         the given number of rows. If forecasts are right, rounding that costs a log loss k per row changes a

@@ -84,8 +84,8 @@ def split_rows(X: Any, outcome: Any, cluster: Any, cv: Any, holdout: float, rand
 def _split_at_random(outcome: Any, cluster: Any, cv: int, holdout: float, draw: Any) -> Split:
     rows = len(outcome)
     if cluster is None:
-        certify, learn = np.split(draw.permutation(rows), [max(1, round(holdout * rows))])
-        certify, learn = _keep_every_class(certify, learn, outcome)
+        aside = max(1, round(holdout * rows))
+        certify, learn = _until_every_class(draw.permutation(rows), aside, outcome)
         fewest = int(np.bincount(outcome[learn]).min())
         folds: Any = StratifiedKFold(min(cv, fewest), shuffle=True, random_state=draw)
     else:
@@ -107,7 +107,8 @@ def _split_at_random(outcome: Any, cluster: Any, cv: int, holdout: float, draw: 
     _check(learn, certify, outcome, cluster)
     groups = None if cluster is None else cluster[learn]
     inside = folds.split(learn, outcome[learn], groups)
-    sketch = _some_rows(learn, cluster, draw)
+    # The size of the sketch must not depend on outcomes, so rows that were added do not count.
+    sketch = _some_rows(learn if cluster is not None else learn[: rows - aside], cluster, draw)
     return Split(learn, certify, [Fold(learn[train], learn[test]) for train, test in inside], sketch)
 
 
@@ -121,17 +122,27 @@ def _some_rows(learn: Any, cluster: Any, draw: Any) -> Any:
     return learn[np.isin(cluster[learn], different[: len(different) // 5])]
 
 
-def _keep_every_class(certify: Any, learn: Any, outcome: Any) -> tuple[Any, Any]:
-    """Move rows back to those to learn from if a class has too few of them there.
+def _until_every_class(order: Any, aside: int, outcome: Any) -> tuple[Any, Any]:
+    """Divide rows in random order: the first `aside` certify, the others are to learn from.
 
-    Otherwise the split ignores the outcomes. A stratified split would not: the share of a class would be the
-    same in both parts, by luck or not, and the rows set aside would not be independent evidence.
+    If a class has too few rows to learn from, rows are added, the last one set aside first, until it has
+    enough. Whether a row is added depends only on rows that were added before it. So the rows that are still
+    set aside are independent draws, as if their number had been fixed (docs/theory.md, "SoundClassifier"). To
+    move only rows of the rare class would make it look rarer than it is among the rows that certify.
     """
-    counts = np.bincount(outcome[learn], minlength=int(outcome.max()) + 1)
-    back: list[int] = []
-    for k in np.flatnonzero(counts < _FEWEST):
-        back.extend(certify[outcome[certify] == k][: _FEWEST - counts[k]])
-    return certify[~np.isin(certify, back)], np.append(learn, np.array(back, dtype=learn.dtype))
+    classes = int(outcome.max()) + 1
+    counts = np.bincount(outcome[order[aside:]], minlength=classes)
+    keep = aside
+    while keep and counts.min() < _FEWEST:
+        keep -= 1
+        counts[outcome[order[keep]]] += 1
+    if not keep:
+        rarest = int(np.bincount(outcome, minlength=classes).argmin())
+        raise ValueError(
+            f"y must have more rows of its rarest class: with {int((outcome == rarest).sum())} of "
+            f"{len(outcome)} rows, no row was left to certify with (give more rows, or another random_state)"
+        )
+    return order[:keep], np.concatenate([order[aside:], order[keep:aside][::-1]])
 
 
 def _split_by(splitter: Any, X: Any, outcome: Any, cluster: Any) -> Split:

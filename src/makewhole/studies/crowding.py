@@ -21,7 +21,7 @@ COMING = 5  # honest customers who come to one forecast
 SPREAD = 0.1  # how far the true probability lies from the forecast, where informed customers know it
 
 
-class World(NamedTuple):
+class Offer(NamedTuple):
     """One forecast: its probabilities, those that are true, and the outcome."""
 
     round: int
@@ -38,47 +38,47 @@ class Attack(NamedTuple):
     """
 
     names: int
-    wants: Callable[[World, int], np.ndarray | None]
+    wants: Callable[[Offer, int], np.ndarray | None]
     after: int = 0
 
 
-def _right(world: World, name: int) -> np.ndarray:
+def _right(offer: Offer, name: int) -> np.ndarray:
     """Stake on what will happen."""
-    return _on(world, world.y)
+    return _on(offer, offer.y)
 
 
-def _on(world: World, k: int) -> np.ndarray:
-    stake = np.zeros(len(world.mu))
+def _on(offer: Offer, k: int) -> np.ndarray:
+    stake = np.zeros(len(offer.mu))
     stake[k] = 1.0
     return stake
 
 
-def _informed(world: World, name: int) -> np.ndarray | None:
+def _informed(offer: Offer, name: int) -> np.ndarray | None:
     """Stake on the class that is most underestimated."""
-    return _on(world, int(np.argmax(world.true - world.mu)))
+    return _on(offer, int(np.argmax(offer.true - offer.mu)))
 
 
-def _trickle(world: World, name: int) -> np.ndarray:
-    return 0.1 * _right(world, name)
+def _trickle(offer: Offer, name: int) -> np.ndarray:
+    return 0.1 * _right(offer, name)
 
 
-def _returning(world: World, name: int) -> np.ndarray | None:
-    return _right(world, name) if world.round % 2_000 < 200 else None
+def _returning(offer: Offer, name: int) -> np.ndarray | None:
+    return _right(offer, name) if offer.round % 2_000 < 200 else None
 
 
-def _denier(world: World, name: int) -> np.ndarray:
+def _denier(offer: Offer, name: int) -> np.ndarray:
     """Win the line first; then stake a hundredth, so that a thaw finds no forecast without a stake."""
-    return _right(world, name) * (1.0 if world.round < 1_000 else 0.1)
+    return _right(offer, name) * (1.0 if offer.round < 1_000 else 0.1)
 
 
-def _filler(world: World, name: int) -> np.ndarray:
+def _filler(offer: Offer, name: int) -> np.ndarray:
     """Ten names, half of them on the one side and half on the other: together they neither win nor lose."""
-    return _on(world, (name + world.round) % len(world.mu))
+    return _on(offer, (name + offer.round) % len(offer.mu))
 
 
-def _invented(world: World, name: int) -> np.ndarray | None:
+def _invented(offer: Offer, name: int) -> np.ndarray | None:
     """One clairvoyant with many names, of which ten stake at a time."""
-    return _right(world, name) if (name - world.round) % 30 < 10 else None
+    return _right(offer, name) if (name - offer.round) % 30 < 10 else None
 
 
 ATTACKS = {
@@ -96,7 +96,7 @@ ATTACKS = {
 }
 
 
-def worlds(rounds: int, classes: int, *, informed: bool, seed: int) -> Iterator[World]:
+def offers(rounds: int, classes: int, *, informed: bool, seed: int) -> Iterator[Offer]:
     """Draw forecasts and outcomes; the forecasts are right, except where some customers know better."""
     draw = np.random.default_rng(seed)
     for t in range(rounds):
@@ -105,7 +105,7 @@ def worlds(rounds: int, classes: int, *, informed: bool, seed: int) -> Iterator[
         if informed:
             gap = draw.choice([-SPREAD, SPREAD])
             mu = _pair(min(max(true[1] + gap, 0.02), 0.98)) if classes == 2 else _moved(true, abs(gap))
-        yield World(t, mu, true, int(draw.choice(classes, p=true)))
+        yield Offer(t, mu, true, int(draw.choice(classes, p=true)))
 
 
 def _pair(p: float) -> np.ndarray:
@@ -126,23 +126,23 @@ def play(attack: str, caps: float, classes: int, seed: int, *, named: bool = Tru
     f = InsuredForecaster(max_stake=1.0, capital=caps, classes=None if classes == 2 else classes)
     share = 0.1 if f.lines is None else f.lines.share
     draw, asked, served, taken, dearest = np.random.default_rng([seed, 1]), 0, 0, 0.0, 0.0
-    for world in worlds(ROUNDS, classes, informed=attack == "10 informed", seed=seed):
-        q = f.forecast(mu=world.mu if classes > 2 else float(world.mu[1]))
+    for offer in offers(ROUNDS, classes, informed=attack == "10 informed", seed=seed):
+        q = f.forecast(mu=offer.mu if classes > 2 else float(offer.mu[1]))
         places = []
         for name in range(who.names):
-            wanted = who.wants(world, name)
+            wanted = who.wants(offer, name)
             if wanted is not None:
                 places.append(_take(f, q, share * wanted, f"attacker {name}" if named else None))
         for name in draw.choice(REGULARS, COMING, replace=False):
             k, sign = int(draw.integers(classes)), float(draw.choice([-1.0, 1.0]))
             by = f"customer {name}" if named else None
-            if world.round >= who.after:
+            if offer.round >= who.after:
                 asked += 1
                 dearest = max(dearest, float(np.max(f.quote(q, by=by).c)))
-                served += _take(f, q, sign * share * _on(world, k), by, WOULD_PAY) is not None
+                served += _take(f, q, sign * share * _on(offer, k), by, WOULD_PAY) is not None
             else:
-                _take(f, q, sign * share * _on(world, k), by, WOULD_PAY)
-        payments = f.settle(q, world.y)
+                _take(f, q, sign * share * _on(offer, k), by, WOULD_PAY)
+        payments = f.settle(q, offer.y)
         taken += sum(payments[place] for place in places if place is not None)
     return {"served": served / asked, "dearest": dearest, "taken": taken, "lost": f.statement().total_loss}
 
