@@ -84,7 +84,9 @@ def slow_season(
     f = mw.InsuredForecaster(base, chosen, **terms)
     keys = np.random.default_rng(seed).integers(0, 2**32, (len(events), 2), dtype=np.uint32).tolist()
     cautious = round(share * n)
-    naive = (n - cautious) // 2 if reporting.trustful is None else n - cautious - round(reporting.trustful * n)
+    naive = (
+        (n - cautious) // 2 if reporting.trustful is None else n - cautious - round(reporting.trustful * n)
+    )
     told = n - round(reporting.told * (n - cautious - naive))
     rows = []
     for t in range(len(events)):

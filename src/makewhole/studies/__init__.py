@@ -81,9 +81,9 @@ def run(
         of `makewhole.Correction`. Your own runs in a plain Python loop: expect some 100,000 steps a second.
         In the studies "frontier" and "market" the reserves or the barrier are compared with these.
     data
-        flights, honesty: a path to a file of flights, or `Events` (see `make_events`). mnist and adult: `Events` with
-        `z`, instead of the data set. frontier, market: a dict from a name to a log, a frame with the columns
-        mu, y, stake and, optionally, c_hat.
+        flights, honesty: a path to a file of flights, or `Events` (see `make_events`). mnist and adult:
+        `Events` with `z`, instead of the data set. frontier, market: a dict from a name to a log, a frame
+        with the columns mu, y, stake and, optionally, c_hat.
     agents
         adversaries: names of our agents; or a dict from a name to a function of (nature, rounds, seed) that
         makes a fresh agent, an object with the method `act` (see `makewhole.agents`). Outcomes are fair

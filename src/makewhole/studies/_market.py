@@ -20,8 +20,8 @@ from makewhole.jit import jit
 from makewhole.rules import balance, least_price, left_of, publish
 
 # The columns of a flight's row of results; money is per flight, not yet per passenger. `flying` counts the
-# cautious passengers on board, `trusted` adds up what a delay costs the trustful on board, and `report` is what
-# the airline reported, as a multiple of the risk that its network forecast.
+# cautious passengers on board, `trusted` adds up what a delay costs the trustful on board, and `report` is
+# what the airline reported, as a multiple of its network's forecast.
 COLUMNS = (
     *("mu", "c", "lam", "price", "stake", "revenue", "bets", "utility"),
     *("cautious", "naive", "trustful", "flying", "trusted", "report"),
@@ -154,9 +154,7 @@ def add_up(
     return flying, trips, delays, alternatives
 
 
-def sell(
-    people: Any, groups: Any, told: int, weights: Any, seats: int, guess: float, sums: Any
-) -> float:
+def sell(people: Any, groups: Any, told: int, weights: Any, seats: int, guess: float, sums: Any) -> float:
     """Find the ticket's price, and add up each group into a row of `sums`."""
     r_alt, r_trip, c_delay, price, scratch = people
     set_prices(r_alt, r_trip, c_delay, groups, told, weights, price)
@@ -206,7 +204,7 @@ def make_season(propose: Callable[..., Any], observe: Callable[..., Any]) -> Cal
             least = least_price(left_of(capital, lost, 0.0), 1, max_stake, False)
             y = outcome[t]
             _draw(keys[t], people)
-            # A single report is tried once; of several, the one with the highest expected income is sold last.
+            # Of several reports, the one with the highest expected income is tried again, last.
             report, most = reports[0], -np.inf
             for k in range(len(reports) + (len(reports) > 1)):
                 now = reports[k] if k < len(reports) else report

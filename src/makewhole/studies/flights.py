@@ -78,11 +78,11 @@ def load(settings: FlightSettings) -> Events:
 class Reporting(NamedTuple):
     """What the airline reports, and who is told what.
 
-    The airline reports its network's forecast times `reports[0]`. If there are several, it tries all of them on
-    each flight, and reports the one from which it expects the highest income if its network is right. `told` is
-    the share of the trustful passengers who go by μ + c, the insurance's price, and not by μ. `trustful` is the
-    share of trustful passengers among all; None for half of those who are not cautious, as in the paper. With a
-    `capital`, in caps, the insurance is in sound mode, and never loses more.
+    The airline reports its network's forecast times `reports[0]`. If there are several, it tries all of them
+    on each flight, and makes the report from which it expects the highest income if its network is right.
+    `told` is the share of the trustful passengers who go by μ + c, the insurance's price, and not by μ.
+    `trustful` is the share of trustful passengers among all; None for half of those who are not cautious, as
+    in the paper. With a `capital`, in caps, the insurance is in sound mode, and never loses more.
     """
 
     reports: tuple[float, ...] = (1.0,)
@@ -94,8 +94,8 @@ class Reporting(NamedTuple):
 class Market(NamedTuple):
     """Who would fly and how many can: the ends of the three groups of people, the seats, and the cap.
 
-    The network for c learns from stakes divided by `scale`. If `everyone`, those who stay at home also bet. The
-    trustful from number `told` on know the insurance's price; `how` is a `rules.Publishing`.
+    The network for c learns from stakes divided by `scale`. If `everyone`, those who stay at home also bet.
+    The trustful from number `told` on go by the insurance's price; `how` is a `rules.Publishing`.
     """
 
     groups: tuple[int, int, int]

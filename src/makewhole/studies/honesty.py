@@ -1,9 +1,9 @@
 """Does an airline earn more by reporting less risk than it sees? The paper's market with false reports.
 
-The airline's network forecasts a risk, and the airline reports a multiple of it. Trustful passengers go by the
-report. Cautious ones insure at μ + c, which the correction moves until the bets balance; naive ones look at
-nothing. The study then tries what could make honesty pay: to show the insurance's price to all passengers, and
-a bond on the gap that an audit of the reports shows.
+The airline's network forecasts a risk, and the airline reports a multiple of it. Trustful passengers go by
+the report. Cautious ones insure at μ + c, which the correction moves until the bets balance. Naive ones
+expect no delay. The study then tries what could make honesty pay: to show the insurance's price to all
+passengers, and a bond on the gap that an audit of the reports shows.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from makewhole.studies._market import COLUMNS
 from makewhole.studies.flights import FlightSettings, Reporting
 from makewhole.studies.flights_claims import UNINSURED
 from makewhole.studies.honesty_claims import CAPITAL, JUDGES, name_way
-from makewhole.studies.lineup import compiled, make_correction
+from makewhole.studies.lineup import Maker, compiled, make_correction
 from makewhole.studies.own import NOTHING, Own
 from makewhole.studies.study import Options, Result, Study, StudyPicture, StudyPlan
 
 REPORTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)  # of the risk that the airline's network forecasts
 CORRECTIONS = ("swap", "deterministic swap")
 CAPS = 10.0  # the capital, in caps: 0.2 % of what the tickets of a season bring
-EVERY = 2  # one flight in so many, over the whole year: all of them would take twice as long
+EVERY = 3  # one flight in so many, over the whole year: all of them would take three times as long
 _TRIES = 3  # seasons with which the best response is searched between the given reports
 _GOLDEN = (5**0.5 - 1) / 2
 
@@ -81,7 +81,7 @@ def make_way(correction: str, settings: FlightSettings, caps: float = CAPS, own:
     """Return the settings and makers for a correction, or for a capital, whose c is never negative."""
     if correction != CAPITAL:
         return Insurance(settings, own)
-    makers = {**own.corrections, CAPITAL: functools.partial(make_capital, caps)}
+    makers: dict[str, Maker] = {**own.corrections, CAPITAL: functools.partial(make_capital, caps)}
     return Insurance(replace(settings, c_range=(0.0, settings.c_range[1])), replace(own, corrections=makers))
 
 
@@ -129,9 +129,7 @@ def run(settings: HonestySettings, mix: Mix, way: Way, seed: int, own: Own = NOT
     return {"mix": str(mix), "way": name_way(correction, told), "seed": seed, "fit": fit, "seasons": seasons}
 
 
-def _measure(
-    how: str, out: Floats, honest: Floats, people: int, gaps: tuple[float, float]
-) -> dict[str, Any]:
+def _measure(how: str, out: Floats, honest: Floats, people: int, gaps: tuple[float, float]) -> dict[str, Any]:
     """Return the means of a season, in dollars per would-be passenger."""
     mean = dict(zip(COLUMNS, (out.mean(axis=0) / people).tolist(), strict=True))
     income, others = (_income(season) for season in (out, honest))
@@ -151,7 +149,7 @@ def _measure(
 def _income(season: Floats) -> Floats:
     """Return what the airline earned on each flight, with tickets and with bets."""
     revenue, bets = (season[:, COLUMNS.index(name)] for name in ("revenue", "bets"))
-    return revenue + bets  # type: ignore[no-any-return]  # numpy's stubs
+    return revenue + bets
 
 
 def _gaps(out: Floats, events: Events) -> tuple[float, float]:
@@ -168,9 +166,9 @@ def _search(
     seasons: list[dict[str, Any]], measure: Callable[[float], dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return the seasons of a golden-section search between the neighbours of the best given report."""
-    given = sorted(seasons, key=lambda season: season["report"])
-    best = max(range(len(given)), key=lambda k: given[k]["income"])
-    low, high = given[max(best - 1, 0)]["report"], given[min(best + 1, len(given) - 1)]["report"]
+    given = sorted(seasons, key=lambda season: float(season["report"]))
+    best = max(range(len(given)), key=lambda k: float(given[k]["income"]))
+    low, high = (float(given[k]["report"]) for k in (max(best - 1, 0), min(best + 1, len(given) - 1)))
     tried: dict[float, dict[str, Any]] = {}
 
     def at(part: float) -> float:
@@ -212,7 +210,7 @@ def _plan(options: Options) -> StudyPlan:
 
 
 def _ways(corrections: tuple[str, ...]) -> list[Way]:
-    """Return the ways to insure: as in the paper, then with the price shown to half or all of the trustful."""
+    """Return the ways to insure: as in the paper, and with its price shown to half or all of the trustful."""
     insured = (*corrections, CAPITAL)
     main = corrections[0]
     today = [Way(name, audited=name == main) for name in insured]
@@ -264,8 +262,8 @@ STUDY = Study(
     why="",
     shown="You have just seen what an airline gains or loses by a false report of its risk of delay, with "
     "insurance and without, and what would make honesty pay.",
-    next_step="Next, try other passengers (makewhole study honesty --cautious 0.2), or see what the insurance "
-    "is worth if the airline is honest (makewhole study flights).",
+    next_step="Next, try other passengers (makewhole study honesty --cautious 0.2), or see what the "
+    "insurance is worth if the airline is honest (makewhole study flights).",
     seeds=10,
     plan=_plan,
     columns={
@@ -273,7 +271,7 @@ STUDY = Study(
         | {
             "how": "given: a report of the list; searched: of the search for the best one; per flight: the "
             "report with the highest expected income on each flight",
-            "report": "the report, as a multiple of the risk that the network forecasts; per flight: the mean",
+            "report": "the report, as a multiple of the network's forecast; per flight: the mean",
             "income": "revenue and bets; this and what follows in dollars per would-be passenger",
             "revenue": "ticket revenue",
             "bets": "what the airline won from the bets",

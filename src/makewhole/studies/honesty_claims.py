@@ -1,8 +1,8 @@
 """Whether honesty pays, and what would make it pay: the claims of the study of honesty.
 
-The paper raises the question (§6, §8) and leaves it open. Gains are in dollars per would-be passenger, one per
-seed: the income of an airline that makes a false report, minus that of the honest one, which reports what its
-network forecasts. Both have the same flights and passengers.
+The paper raises the question (§6, §8) and leaves it open. Gains are in dollars per would-be passenger, one
+per seed: the income of an airline that makes a false report, minus that of the honest one, which reports what
+its network forecasts. Both have the same flights and passengers.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ CAPITAL = "capital"
 HALF = 0.5  # the false report that the claims name: half of the risk that the airline's network forecasts
 WORTH = 0.01  # "pays": earns more than a hundredth of the honest income
 MULTIPLES = (1.0, 2.0)  # of the gap: how much of it a bond takes
+_NOTHING = 1e-9  # dollars
 PRICE_SHOWN = ", price shown"
 HALF_TOLD = ", price shown to half"
 # What an audit says about a season's reports, and how a bond calls it.
 GAPS = {"mean_gap": "the mean gap (wins_low)", "worst_gap": "the widest gap (smallest_c)"}
 
-MAY_LIE = "“the airline may have the incentive to under-report the probability of delay to attract passengers”"
+MAY_LIE = (
+    "“the airline may have the incentive to under-report the probability of delay to attract passengers”"
+)
 CONFIDENCE = (
     "“the airline can use Protocol 2 to convey confidence to the passengers that the delay probability is "
     "accurate”"
@@ -82,12 +85,18 @@ class Seasons:
         for seed, honest in zip(self.seeds, self.column("income", mix, way), strict=True):
             rows = self._run[mix, way, seed]["seasons"]
             rows = [row for row in rows if (row["how"] == "per flight") == per_flight]
-            best += [Response(r["report"], r["income"] - honest) for r in rows if r["income"] == _most(rows)]
+            if rows:
+                row = max(rows, key=lambda row: float(row["income"]))
+                best.append(Response(row["report"], row["income"] - honest))
         return best
 
     def at_every_mix(self, measure: Callable[[str], Any]) -> dict[str, list[float]]:
         """Return a measure of each mix of passengers, one number per seed."""
         return {mix: np.asarray(measure(mix), dtype=np.float64).tolist() for mix in self.mixes}
+
+    def half_gains(self, way: str) -> dict[str, list[float]]:
+        """Return what a report of half of the risk gains, at every mix."""
+        return self.at_every_mix(lambda mix: self.gain(mix, way, HALF))
 
     def charged(self, mix: str, way: str, report: float, gap: str) -> Any:
         """Return what a bond of one gap costs: the gap times the cost of a delay to the trustful on board."""
@@ -103,10 +112,6 @@ class Seasons:
         return Claim(text, where, verdict, f"{self.setting}. {numbers}", "honesty")
 
 
-def _most(rows: list[dict[str, Any]]) -> float:
-    return float(max(row["income"] for row in rows))
-
-
 def _opposite(gains: dict[str, list[float]]) -> dict[str, list[float]]:
     return {mix: [-gain for gain in values] for mix, values in gains.items()}
 
@@ -119,17 +124,18 @@ def half_the_risk_pays(results: list[dict[str, Any]]) -> list[Claim]:
     seasons = Seasons(results)
     made = []
     for way in (UNINSURED, *seasons.insured):
-        gains = seasons.at_every_mix(lambda mix, way=way: seasons.gain(mix, way, HALF))
+        gains = seasons.half_gains(way)
         often = [100 * float(seasons.column("oftener", mix, way, HALF).mean()) for mix in seasons.mixes]
         numbers = (
-            f"dollars more than the honest airline, by mix (% cautious/trustful/naive): {listed(gains)}; it "
-            f"earned more on {min(often):.0f} to {max(often):.0f} % of the flights"
+            f"dollars more than the honest airline, by mix (% cautious/trustful/naive): {listed(gains)}; "
+            f"more on {min(often):.0f} to {max(often):.0f} % of the flights"
         )
         if way == UNINSURED:
             text = "without insurance, an airline that reports half of the risk earns more than an honest one"
             made.append(seasons.claim(text, f"§6, {MAY_LIE}", all_positive(gains), numbers))
         else:
-            text = f"with insurance ({way}), an airline that reports half of the risk earns less than an honest one"
+            text = f"with insurance ({way}), an airline that reports half of the risk earns less than an "
+            text += "honest one"
             made.append(seasons.claim(text, f"§6, {CONFIDENCE}", all_positive(_opposite(gains)), numbers))
     return made
 
@@ -150,9 +156,7 @@ def _best_response(seasons: Seasons, way: str, where: str) -> Claim:
         best = seasons.responses(mix, way)
         words.append(f"{mix}: {np.mean([b.report for b in best]):.2f}, {interval([b.gain for b in best])}")
     numbers = f"best report found, and dollars more than honest: {'; '.join(words)}"
-    each = {
-        mix: [one.gain for one in seasons.responses(mix, way, per_flight=True)] for mix in seasons.mixes
-    }
+    each = {mix: [one.gain for one in seasons.responses(mix, way, per_flight=True)] for mix in seasons.mixes}
     if all(each.values()):
         numbers += f"; with a report chosen for each flight: {listed(each)}"
     insured = "without insurance" if way == UNINSURED else f"with insurance ({way})"
@@ -198,7 +202,8 @@ def insured_are_safe(results: list[dict[str, Any]]) -> list[Claim]:
             taken = {key: sign * values for key, values in won.items()}
             spare = {key: (FREE - values).tolist() for key, values in taken.items()}
             worst = max(taken, key=lambda key: float(taken[key].mean()))
-            numbers = f"at most {interval(taken[worst])} per dollar insured (mix and report {worst}; under {FREE:g})"
+            numbers = f"at most {interval(taken[worst])} per dollar insured (mix, report: {worst}); the "
+            numbers += f"threshold is {FREE:g}"
             whole = f"if the airline reports less risk, {text} ({way}), at every mix and report"
             made.append(seasons.claim(whole, f"§6, {quote}", all_positive(spare), numbers))
     return made
@@ -224,9 +229,10 @@ def shown_prices_make_honesty_pay(results: list[dict[str, Any]]) -> list[Claim]:
     seasons = Seasons(results)
     made = []
     for way in [way for way in seasons.ways if way.endswith((PRICE_SHOWN, HALF_TOLD))]:
-        losses = _opposite(seasons.at_every_mix(lambda mix, way=way: seasons.gain(mix, way, HALF)))
+        losses = _opposite(seasons.half_gains(way))
         who = "half of the trustful see" if way.endswith(HALF_TOLD) else "everybody sees"
-        text = f"if {who} the insurance's price ({way.partition(',')[0]}), half of the risk earns less than honesty"
+        text = f"if {who} the insurance's price ({way.partition(',')[0]}), reporting half of the risk earns "
+        text += "less than honesty"
         numbers = f"dollars less: {listed(losses)}"
         made.append(seasons.claim(text, f"§8, {FUTURE}", all_positive(losses), numbers))
         made.append(_best_response(seasons, way, f"§8, {FUTURE}"))
@@ -234,7 +240,7 @@ def shown_prices_make_honesty_pay(results: list[dict[str, Any]]) -> list[Claim]:
 
 
 def bonds_make_honesty_pay(results: list[dict[str, Any]]) -> list[Claim]:
-    """Whether honesty is the best of the given reports if the airline pays for the gap that an audit shows."""
+    """Whether honesty is the best of the given reports if the airline pays for its audited gap."""
     seasons = Seasons(results)
     way = seasons.main
     others = [report for report in seasons.reports if report != 1]
@@ -247,31 +253,42 @@ def bonds_make_honesty_pay(results: list[dict[str, Any]]) -> list[Claim]:
                 for report in others
             }
             worst = min(losses, key=lambda key: float(np.mean(losses[key])))
-            text = f"with a bond of {multiple:g} times {words}, every other report earns less than honesty ({way})"
+            text = (
+                f"with a bond of {multiple:g} × {words}, every other report earns less than honesty ({way})"
+            )
             numbers = (
-                f"least loss {interval(losses[worst])} dollars (mix and report {worst}); {_enough(seasons, gap)}; "
-                f"the honest airline pays {_honest_bond(seasons, gap, multiple)} dollars"
+                f"the best of them earns {interval(losses[worst])} dollars less (mix, report: {worst}); the "
+                f"honest airline pays {_honest_bond(seasons, gap, multiple)}; a bond is enough from "
+                f"{_enough(seasons, gap)}"
             )
             made.append(seasons.claim(text, f"§8, {FUTURE}", all_positive(losses), numbers))
     return made
 
 
 def _enough(seasons: Seasons, gap: str) -> str:
-    """Return in words the least multiple at which no given report up to a half earns more than honesty."""
-    least = []
-    for mix in seasons.mixes:
-        needed = np.zeros(len(seasons.seeds))
-        for report in [report for report in seasons.reports if report <= HALF]:
-            more = seasons.charged(mix, seasons.main, report, gap) - seasons.charged(mix, seasons.main, 1.0, gap)
-            gain = np.maximum(seasons.gain(mix, seasons.main, report), 0.0)
-            needed = np.maximum(needed, np.where(gain > 0, gain / np.where(more > 0, more, math.nan), 0.0))
-        least.append(f"{mix}: {interval(needed.tolist())}")
-    return f"enough against half or less: {'; '.join(least)} times"
+    """Return in words the least multiple at which no lower report earns more than honesty, mix by mix."""
+    least = {mix: _multiple(seasons, mix, gap) for mix in seasons.mixes}
+    return "; ".join(
+        f"{mix}: {interval(values) if np.isfinite(values).all() else 'no multiple'}"
+        for mix, values in least.items()
+    )
+
+
+def _multiple(seasons: Seasons, mix: str, gap: str) -> list[float]:
+    """Return the least multiple of each seed; infinite if a report that gains has no wider gap."""
+    needed = np.zeros(len(seasons.seeds))
+    honest = seasons.charged(mix, seasons.main, 1.0, gap)
+    for report in [report for report in seasons.reports if report < 1]:
+        gain = seasons.gain(mix, seasons.main, report)
+        more = seasons.charged(mix, seasons.main, report, gap) - honest
+        ratio = np.divide(gain, more, out=np.full_like(gain, math.inf), where=more > _NOTHING)
+        needed = np.maximum(needed, np.where(gain > 0, ratio, 0.0))
+    return [float(multiple) for multiple in needed]
 
 
 def _honest_bond(seasons: Seasons, gap: str, multiple: float) -> str:
     paid = [multiple * float(seasons.charged(mix, seasons.main, 1.0, gap).mean()) for mix in seasons.mixes]
-    return f"{min(paid):.2f} to {max(paid):.2f}"
+    return f"{min(paid):.2f} to {max(paid):.2f} dollars"
 
 
 JUDGES = (
