@@ -247,21 +247,21 @@ def bonds_make_honesty_pay(results: list[dict[str, Any]]) -> list[Claim]:
     made = []
     for gap, words in GAPS.items():
         for multiple in MULTIPLES:
-            losses = {
-                f"{mix}, {report:g}": (-seasons.after_bond(mix, way, report, gap, multiple)).tolist()
+            gains = {
+                f"{mix}, {report:g}": seasons.after_bond(mix, way, report, gap, multiple).tolist()
                 for mix in seasons.mixes
                 for report in others
             }
-            worst = min(losses, key=lambda key: float(np.mean(losses[key])))
+            best = max(gains, key=lambda key: float(np.mean(gains[key])))
             text = (
                 f"with a bond of {multiple:g} × {words}, every other report earns less than honesty ({way})"
             )
             numbers = (
-                f"the best of them earns {interval(losses[worst])} dollars less (mix, report: {worst}); the "
-                f"honest airline pays {_honest_bond(seasons, gap, multiple)}; a bond is enough from "
+                f"the best of them gains {interval(gains[best])} dollars (mix, report: {best}); the honest "
+                f"airline pays {_honest_bond(seasons, gap, multiple)}; a bond is enough from "
                 f"{_enough(seasons, gap)}"
             )
-            made.append(seasons.claim(text, f"§8, {FUTURE}", all_positive(losses), numbers))
+            made.append(seasons.claim(text, f"§8, {FUTURE}", all_positive(_opposite(gains)), numbers))
     return made
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from makewhole.plots import COLOURS
-from makewhole.studies.claims import all_positive, interval
+from makewhole.studies.claims import interval
 from makewhole.studies.drawing import GREY, grid, label_ends
 from makewhole.studies.flights_claims import UNINSURED
 from makewhole.studies.honesty_claims import HALF, PRICE_SHOWN, Seasons
@@ -19,7 +19,7 @@ _BOND = ("mean_gap", 2.0)  # the bond that is drawn: on the mean gap, twice
 def draw(results: list[dict[str, Any]]) -> Any:
     """Draw the gain over honesty by the report, a panel for each of the first mixes of passengers."""
     seasons = Seasons(results)
-    mixes = seasons.mixes[:_MOST_PANELS]
+    mixes = _drawn(seasons)
     figure, axes = grid(1, len(mixes), 2.2 + 3.9 * len(mixes), 4.8, title(seasons), sharey=True)
     reports = np.array(seasons.reports)
     for ax, mix in zip(axes[0], mixes, strict=True):
@@ -43,13 +43,18 @@ def draw(results: list[dict[str, Any]]) -> Any:
     return figure
 
 
+def _drawn(seasons: Seasons) -> list[str]:
+    """Return the mixes that have a panel: the first ones, and of these the least cautious last."""
+    return sorted(seasons.mixes[:_MOST_PANELS], key=lambda mix: -float(mix.partition("/")[0]))
+
+
 def _looks(seasons: Seasons) -> dict[str, tuple[str, str]]:
     """Return the colour and the dash of each line: today's ways first, then the remedies."""
     return {
-        "no insurance": ("black", "-"),
-        f"insured\n({seasons.main})": (COLOURS[0], "-"),
-        "insured, with a bond\non the audited gap": (COLOURS[3], "--"),
-        "insured, and all see\nthe insurance's price": (COLOURS[2], "-."),
+        UNINSURED: ("black", "-"),
+        f"insured ({seasons.main})": (COLOURS[0], "-"),
+        "insured, a bond on the gap": (COLOURS[3], "--"),
+        "insured, all see the price": (COLOURS[2], "-."),
     }
 
 
@@ -63,24 +68,17 @@ def _gain(seasons: Seasons, mix: str, name: str, report: float) -> Any:
 
 
 def title(seasons: Seasons) -> str:
-    """Return the figure's finding: where half of the risk earns more than the truth, and where less."""
-    mixes = seasons.mixes[:_MOST_PANELS]
+    """Return the figure's finding: at how many of its mixes half of the risk earns more than the truth."""
+    mixes = _drawn(seasons)
 
-    def verdict(name: str, sign: int) -> bool:
-        gains = {mix: (sign * _gain(seasons, mix, name, HALF)).tolist() for mix in mixes}
-        return all_positive(gains) == "holds"
+    def where(name: str) -> str:
+        gains = [_gain(seasons, mix, name, HALF).tolist() for mix in mixes]
+        count = sum(interval(values).low > 0 for values in gains)
+        return "none" if not count else f"all {count}" if count == len(mixes) else f"{count} of {len(mixes)}"
 
-    names = list(_looks(seasons))
-    pays = [name for name in names[:2] if verdict(name, 1)]
-    mended = [name for name in names[2:] if verdict(name, -1)]
-    today = {
-        2: "An airline earns more by halving the risk it reports, insured or not",
-        1: f"An airline earns more by halving the risk it reports: {', '.join(pays)}".replace("\n", " "),
-        0: "Halving the reported risk does not pay at every share",
-    }[len(pays)]
-    remedies = {
-        2: "a bond on the audited gap stops that, and so does showing all the insurance's price",
-        1: f"what stops it: {', '.join(mended)}".replace("\n", " "),
-        0: "neither remedy stops it at every share",
-    }[len(mended)]
-    return f"{today};\n{remedies}"
+    plain, insured, bond, shown = map(where, _looks(seasons))
+    return (
+        "An airline that reports half of its risk earns more: "
+        f"at {plain} mixes of passengers without insurance, at {insured} with it;\n"
+        f"at {shown} if all see the insurance's price, and at {bond} with a bond on the audited gap"
+    )
