@@ -183,18 +183,17 @@ def test_a_liar_with_a_capital_never_loses_more(events: datasets.Events) -> None
 
 
 @pytest.mark.slow
-def test_a_lie_misleads_the_trustful_alone_and_not_if_they_see_the_price(events: datasets.Events) -> None:
-    def trusted(told: float, report: float) -> float:
-        reporting = Reporting((report,), told=told)
-        out = flights.simulate(events, 0.5, "none", 0, SMALL, reporting=reporting)
-        return float(out[:, COLUMN["trusted"]].sum())
+def test_a_lie_brings_more_of_the_trustful_on_board_and_leaves_the_naive_alone(
+    events: datasets.Events,
+) -> None:
+    def fly(report: float, trustful: float) -> Any:
+        return flights.simulate(
+            events, 0.0, UNINSURED, 0, SMALL, reporting=Reporting((report,), trustful=trustful)
+        )
 
-    # With no correction and c near 0, the price is as false as the report; then both mislead alike.
-    assert trusted(0.0, 0.25) > 1.2 * trusted(0.0, 1.0)
-    uninsured = flights.simulate(events, 0.0, UNINSURED, 0, SMALL, reporting=Reporting((0.25,), trustful=0.0))
-    honest = flights.simulate(events, 0.0, UNINSURED, 0, SMALL, reporting=Reporting(trustful=0.0))
-    price = COLUMN["price"]
-    assert (uninsured[:, price] == honest[:, price]).all()  # the naive do not look at reports
+    trusted, price = COLUMN["trusted"], COLUMN["price"]
+    assert fly(0.25, 0.5)[:, trusted].sum() > 1.2 * fly(1.0, 0.5)[:, trusted].sum()
+    assert (fly(0.25, 0.0)[:, price] == fly(1.0, 0.0)[:, price]).all()
 
 
 @pytest.mark.slow
