@@ -259,7 +259,47 @@ _RUN_COLUMNS = {
 STUDY = Study(
     name="honesty",
     title="Does honesty pay? (a question that the paper leaves open)",
-    why="",
+    why="""\
+The paper warns that an airline "may have the incentive to under-report the probability of delay", offers its
+insurance "instead", and leaves honesty to future work (§6, §8). Here the airline of the case study reports a
+multiple of its network's forecast, from 0 to 2; an honest airline reports the forecast itself. Trustful
+passengers go by the report, cautious ones insure at μ + c, naive ones expect no delay. A mix such as 10/45/45
+gives the percentages of cautious, trustful and naive passengers; the paper splits those who are not cautious
+evenly. The flights are one in three of United's from New York in 2013. The seeds draw the passengers and the
+networks' first weights. All gains are in dollars per would-be passenger, over the honest airline with the
+same flights and passengers.
+
+**A false report pays, insured or not.** Without insurance, half of the risk earns 2.53 dollars more at
+10/45/45, 5.6 % of the airline's income, and the best report is that there is no risk at all. With insurance
+(swap), half of the risk earns 2.37 more. The correction repairs the price for those who insure: with
+deterministic swap neither side of the insurance loses a cent per dollar, whatever the report. It does nothing
+for those who go by μ. They pay for the lie, and so do the cautious, because everybody's ticket costs more. A
+capital halves what the best lie earns, because sound mode raises μ to at least c. Insurance takes away most
+of the gain only where nearly all passengers use it: at 90/5/5 the best report found is 73 % of the risk, and
+earns 0.16 more. An airline that chooses the best report flight by flight, as if prices would not answer,
+never earns more than with one report for all flights; with swap at 90/5/5 it earns 0.87 less than by honesty.
+
+**What makes honesty pay.** First, show everybody the price μ + c, which the bets have audited, instead of μ.
+With swap, half of the risk then earns 0.13 to 0.32 less than honesty, at every mix, and no report that we
+found earns 1 % more. This has two conditions. All must see the price: if a rival tells half of the trustful,
+half of the risk still earns 1.13 more at 10/45/45. And the price must balance the bets: with a capital it
+rises only after most of the capital is lost, so half of the risk still earns 1.85 more. Second, let the
+airline pay the trustful on board for the mean gap that `makewhole.audit` shows in its reports (`wins_low`),
+per dollar that a delay would cost them. A bond of once the gap is too small, because a lie raises the price
+of all tickets, not only theirs. From about 1.7 times the gap it is enough. An honest airline pays nothing.
+
+**What does not.** A bond on the widest gap of a cell (`smallest_c`) is worse than none. It charges the honest
+airline for the cells in which its network is poor, and a report of 75 % of the risk has a narrower widest gap
+than the truth. Nor is a lie quite harmless to the insured with swap: if no risk is reported at 90/5/5, they
+pay 3.4 cents per dollar too much.
+
+**Can I trust the airline's number?** As a passenger, go by the price of the insurance, not by the forecast:
+people bet at that price, and it moves until neither side wins. If it stays above the forecast, the forecast
+is too low. As an operator, show μ + c wherever you show μ, use a correction that balances the bets, and
+publish an audit of μ. Balanced bets alone do not show that μ is honest.
+
+This is one market: an airline without rivals for its seats, passengers who do not learn, and reports that are
+multiples of one forecast. Other lies may pay where these do not.""",
     shown="You have just seen what an airline gains or loses by a false report of its risk of delay, with "
     "insurance and without, and what would make honesty pay.",
     next_step="Next, try other passengers (makewhole study honesty --cautious 0.2), or see what the "
