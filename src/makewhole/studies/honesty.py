@@ -272,7 +272,7 @@ same flights and passengers.
 **A false report pays, insured or not.** Without insurance, half of the risk earns 2.53 dollars more at
 10/45/45, 5.6 % of the airline's income, and the best report is that there is no risk at all. With insurance
 (swap), half of the risk earns 2.37 more. The correction repairs the price for those who insure: with
-deterministic swap neither side of the insurance loses a cent per dollar, whatever the report. It does nothing
+deterministic swap neither side of the insurance loses a cent per dollar at any lower report. It does nothing
 for those who go by μ. They pay for the lie, and so do the cautious, because everybody's ticket costs more. A
 capital halves what the best lie earns, because sound mode raises μ to at least c. Insurance takes away most
 of the gain only where nearly all passengers use it: at 90/5/5 the best report found is 73 % of the risk, and
@@ -290,8 +290,9 @@ of all tickets, not only theirs. From about 1.7 times the gap it is enough. An h
 
 **What does not.** A bond on the widest gap of a cell (`smallest_c`) is worse than none. It charges the honest
 airline for the cells in which its network is poor, and a report of 75 % of the risk has a narrower widest gap
-than the truth. Nor is a lie quite harmless to the insured with swap: if no risk is reported at 90/5/5, they
-pay 3.4 cents per dollar too much.
+than the truth. Nor does swap keep the insured quite safe from a lie: if no risk is reported at 90/5/5, they
+pay 3.4 cents per dollar too much. The airline loses up to 1.3 cents at 10/80/10, where little is staked and
+one flight in three is a short season for swap.
 
 **Can I trust the airline's number?** As a passenger, go by the price of the insurance, not by the forecast:
 people bet at that price, and it moves until neither side wins. If it stays above the forecast, the forecast

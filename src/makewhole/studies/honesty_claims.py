@@ -61,7 +61,7 @@ class Seasons:
         self.reports = [row["report"] for row in results[0]["seasons"] if row["how"] == "given"]
         self.insured = [way for way in self.ways if way != UNINSURED and "," not in way]
         self.main = self.insured[0]  # the paper's Algorithm 3, if it ran
-        self.setting = f"ours, in the paper's market; {len(self.seeds)} seeds"
+        self.setting = f"ours, in the paper's market, {len(self.seeds)} seeds"
 
     def _season(self, mix: str, way: str, seed: int, report: float) -> dict[str, Any]:
         rows = self._run[mix, way, seed]["seasons"]
@@ -109,7 +109,7 @@ class Seasons:
 
     def claim(self, text: str, where: str, verdict: Verdict, numbers: str) -> Claim:
         """Return a claim; its numbers begin with the setting and the number of seeds."""
-        return Claim(text, where, verdict, f"{self.setting}. {numbers}", "honesty")
+        return Claim(text, where, verdict, f"{self.setting}: {numbers}", "honesty")
 
 
 def _opposite(gains: dict[str, list[float]]) -> dict[str, list[float]]:
@@ -143,7 +143,10 @@ def half_the_risk_pays(results: list[dict[str, Any]]) -> list[Claim]:
 def best_response_is_honest(results: list[dict[str, Any]]) -> list[Claim]:
     """Whether the best report found by search earns at most `WORTH` more than the honest one."""
     seasons = Seasons(results)
-    return [_best_response(seasons, way, f"§6, {CONFIDENCE}") for way in (UNINSURED, *seasons.insured)]
+    quotes = dict.fromkeys(seasons.insured, CONFIDENCE)
+    return [
+        _best_response(seasons, way, f"§6, {quote}") for way, quote in ({UNINSURED: MAY_LIE} | quotes).items()
+    ]
 
 
 def _best_response(seasons: Seasons, way: str, where: str) -> Claim:
@@ -160,7 +163,7 @@ def _best_response(seasons: Seasons, way: str, where: str) -> Claim:
     if all(each.values()):
         numbers += f"; with a report chosen for each flight: {listed(each)}"
     insured = "without insurance" if way == UNINSURED else f"with insurance ({way})"
-    text = f"{insured}, no report earns over {WORTH:.0%} more than the honest one"
+    text = f"{insured}, no report earns over {100 * WORTH:g} % more than the honest one"
     return seasons.claim(text, where, all_positive(seasons.at_every_mix(spare)), numbers)
 
 
@@ -203,9 +206,9 @@ def insured_are_safe(results: list[dict[str, Any]]) -> list[Claim]:
             spare = {key: (FREE - values).tolist() for key, values in taken.items()}
             worst = max(taken, key=lambda key: float(taken[key].mean()))
             numbers = f"at most {interval(taken[worst])} per dollar insured (mix, report: {worst}); the "
-            numbers += f"threshold is {FREE:g}"
+            numbers += f"threshold is {FREE:g}; a part of the season is short for “the long run”"
             whole = f"if the airline reports less risk, {text} ({way}), at every mix and report"
-            made.append(seasons.claim(whole, f"§6, {quote}", all_positive(spare), numbers))
+            made.append(seasons.claim(whole, f"ours, about §6, {quote}", all_positive(spare), numbers))
     return made
 
 
@@ -229,12 +232,12 @@ def shown_prices_make_honesty_pay(results: list[dict[str, Any]]) -> list[Claim]:
     seasons = Seasons(results)
     made = []
     for way in [way for way in seasons.ways if way.endswith((PRICE_SHOWN, HALF_TOLD))]:
-        losses = _opposite(seasons.half_gains(way))
+        gains = seasons.half_gains(way)
         who = "half of the trustful see" if way.endswith(HALF_TOLD) else "everybody sees"
         text = f"if {who} the insurance's price ({way.partition(',')[0]}), reporting half of the risk earns "
         text += "less than honesty"
-        numbers = f"dollars less: {listed(losses)}"
-        made.append(seasons.claim(text, f"§8, {FUTURE}", all_positive(losses), numbers))
+        numbers = f"dollars more than the honest airline: {listed(gains)}"
+        made.append(seasons.claim(text, f"§8, {FUTURE}", all_positive(_opposite(gains)), numbers))
         made.append(_best_response(seasons, way, f"§8, {FUTURE}"))
     return made
 
@@ -288,7 +291,7 @@ def _multiple(seasons: Seasons, mix: str, gap: str) -> list[float]:
 
 def _honest_bond(seasons: Seasons, gap: str, multiple: float) -> str:
     paid = [multiple * float(seasons.charged(mix, seasons.main, 1.0, gap).mean()) for mix in seasons.mixes]
-    return f"{min(paid):.2f} to {max(paid):.2f} dollars"
+    return f"at most {max(paid):.2f} dollars"
 
 
 JUDGES = (
