@@ -169,6 +169,24 @@ def sell(people: Any, groups: Any, told: int, weights: Any, seats: int, guess: f
     return ticket
 
 
+def record(row: Any, sums: Any, published: Any, came: Any) -> None:
+    """Write one flight into its row of results: see `COLUMNS`."""
+    ticket = published[3]
+    y, paid, report = came
+    for k in range(5):
+        row[k] = published[k]
+    total = 0.0
+    for k in range(3):
+        flying, trips, delays, alternatives = sums[k, 0], sums[k, 1], sums[k, 2], sums[k, 3]
+        row[8 + k] = trips - ticket * flying - y * delays + alternatives
+        total += flying
+    row[8] += paid
+    row[11], row[12], row[13] = sums[0, 0], sums[2, 2], report
+    row[5] = ticket * total
+    row[6] = -paid
+    row[7] = row[5] + row[6] + row[8] + row[9] + row[10]
+
+
 # --- the season -------------------------------------------------------------------------------------------
 
 # Compiled once, and called by the season of every correction; set by `compiled_season`.
@@ -227,18 +245,7 @@ def make_season(propose: Callable[..., Any], observe: Callable[..., Any]) -> Cal
             if w > 0.0:
                 observe(values, marks, proposal, target, w, paid / max_stake, 0.0)
             _learn(nets, settings, i, x, active, (y, said, stake / scale, stake / scale))
-            out[t, 0], out[t, 1], out[t, 2], out[t, 3], out[t, 4] = mu, c, proposal[0], guess, stake
-            out[t, 12], out[t, 13] = sums[2, 2], report
-            total = 0.0
-            for k in range(3):
-                flying, trips, delays, alternatives = sums[k, 0], sums[k, 1], sums[k, 2], sums[k, 3]
-                out[t, 8 + k] = trips - guess * flying - y * delays + alternatives
-                total += flying
-            out[t, 8] += paid
-            out[t, 11] = sums[0, 0]
-            out[t, 5] = guess * total
-            out[t, 6] = -paid
-            out[t, 7] = out[t, 5] + out[t, 6] + out[t, 8] + out[t, 9] + out[t, 10]
+            record(out[t], sums, (mu, c, proposal[0], guess, stake), (y, paid, report))
 
     return season
 
@@ -262,5 +269,5 @@ def plain_season(propose: Callable[..., Any], observe: Callable[..., Any]) -> Ca
 def compiled_season(propose: Callable[..., Any], observe: Callable[..., Any]) -> Callable[..., None]:
     """Compile the season of one correction."""
     _compile_callees()
-    helpers = (*steps.HELPERS, propose, observe)
+    helpers = (*steps.HELPERS, record, propose, observe)
     return jit(make_season(propose, observe), *helpers, modules=(learners,))
