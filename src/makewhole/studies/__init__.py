@@ -22,6 +22,7 @@ __all__ = ["LINEUP", "STUDIES", "find", "make_events", "run"]
 STUDIES = {
     "statements": "statements:STUDY",
     "flights": "flights:STUDY",
+    "honesty": "honesty:STUDY",
     "mnist": "decisions:MNIST",
     "adult": "decisions:ADULT",
     "adversaries": "adversaries:STUDY",
@@ -69,7 +70,7 @@ def run(
     Parameters
     ----------
     name
-        "statements", "flights", "mnist", "adult", "adversaries", "frontier" or "market".
+        "statements", "flights", "honesty", "mnist", "adult", "adversaries", "frontier" or "market".
     rounds
         Use only the first `rounds` events of each run; for adversaries, the length of the longest game.
     seeds
@@ -80,18 +81,18 @@ def run(
         of `makewhole.Correction`. Your own runs in a plain Python loop: expect some 100,000 steps a second.
         In the studies "frontier" and "market" the reserves or the barrier are compared with these.
     data
-        flights: a path to a file of flights, or `Events` (see `make_events`). mnist and adult: `Events` with
-        `z`, instead of the data set. frontier, market: a dict from a name to a log, a frame with the columns
-        mu, y, stake and, optionally, c_hat.
+        flights, honesty: a path to a file of flights, or `Events` (see `make_events`). mnist and adult:
+        `Events` with `z`, instead of the data set. frontier, market: a dict from a name to a log, a frame
+        with the columns mu, y, stake and, optionally, c_hat.
     agents
         adversaries: names of our agents; or a dict from a name to a function of (nature, rounds, seed) that
         makes a fresh agent, an object with the method `act` (see `makewhole.agents`). Outcomes are fair
         coins, and `nature.outcome()` returns the round's outcome. Games of your own agents are shorter by
         default.
     shares
-        flights: the shares of cautious passengers.
+        flights, honesty: the shares of cautious passengers.
     airline, shuffle
-        flights: a carrier's code; a random order instead of the schedule's.
+        flights, honesty: a carrier's code; a random order instead of the schedule's.
     authors
         flights: use the authors' published choices where they differ from ours (`FlightSettings` says how),
         and their corrections.

@@ -17,13 +17,14 @@ import numpy as np
 from makewhole.corrections import _kernels as steps
 from makewhole.forecasters import _kernels as learners
 from makewhole.jit import jit
-from makewhole.rules import balance
+from makewhole.rules import balance, least_price, left_of, publish
 
 # The columns of a flight's row of results; money is per flight, not yet per passenger. `flying` counts the
-# cautious passengers on board.
+# cautious passengers on board, `trusted` adds up what a delay costs the trustful on board, and `report` is
+# what the airline reported, as a multiple of its network's forecast.
 COLUMNS = (
     *("mu", "c", "lam", "price", "stake", "revenue", "bets", "utility"),
-    *("cautious", "naive", "trustful", "flying"),
+    *("cautious", "naive", "trustful", "flying", "trusted", "report"),
 )
 
 
@@ -61,27 +62,35 @@ def exponential(x: float) -> float:
     return (1.0 + f * p) * np.float64(np.int32(1) << np.int32(k))
 
 
-def draw_people(first: Any, second: Any, r_alt: Any, r_trip: Any, c_delay: Any) -> None:
+def draw_people(keys: Any, people: Any) -> None:
     """Draw r_alt ~ U(0, 200), r_trip ~ U(0, 400) but at least r_alt, c_delay = 0.2·e^z with z ~ U(4, 9)."""
-    people = len(r_alt)
-    first, second = np.uint32(first), np.uint32(second)
-    for i in range(people):
+    r_alt, r_trip, c_delay = people[0], people[1], people[2]
+    count = len(r_alt)
+    first, second = np.uint32(keys[0]), np.uint32(keys[1])
+    for i in range(count):
         r_alt[i] = 200.0 * uniform(i, first, second)
-        r_trip[i] = max(r_alt[i], 400.0 * uniform(i + people, first, second))
-        c_delay[i] = 0.2 * exponential(4.0 + 5.0 * uniform(i + 2 * people, first, second))
+        r_trip[i] = max(r_alt[i], 400.0 * uniform(i + count, first, second))
+        c_delay[i] = 0.2 * exponential(4.0 + 5.0 * uniform(i + 2 * count, first, second))
 
 
 # --- the price --------------------------------------------------------------------------------------------
 
 
-def set_prices(r_alt: Any, r_trip: Any, c_delay: Any, groups: Any, weights: Any, price: Any) -> None:
-    """Set the most that each would pay: r_trip − r_alt − the group's weight times the cost of a delay."""
+def set_prices(
+    r_alt: Any, r_trip: Any, c_delay: Any, groups: Any, told: int, weights: Any, price: Any
+) -> None:
+    """Set the most that each would pay: r_trip − r_alt − the group's weight times the cost of a delay.
+
+    The weights are those of the cautious, of the trustful, and of the trustful from number `told` on.
+    """
     for i in range(groups[0]):
         price[i] = r_trip[i] - r_alt[i] - weights[0] * c_delay[i]
     for i in range(groups[0], groups[1]):
         price[i] = r_trip[i] - r_alt[i]
-    for i in range(groups[1], len(price)):
+    for i in range(groups[1], told):
         price[i] = r_trip[i] - r_alt[i] - weights[1] * c_delay[i]
+    for i in range(told, len(price)):
+        price[i] = r_trip[i] - r_alt[i] - weights[2] * c_delay[i]
 
 
 def count_above(price: Any, x: float) -> int:
@@ -145,11 +154,10 @@ def add_up(
     return flying, trips, delays, alternatives
 
 
-def market(keys: Any, people: Any, groups: Any, weights: Any, seats: int, guess: float, sums: Any) -> float:
-    """Draw the people, find the ticket's price, and add up each group into a row of `sums`."""
+def sell(people: Any, groups: Any, told: int, weights: Any, seats: int, guess: float, sums: Any) -> float:
+    """Find the ticket's price, and add up each group into a row of `sums`."""
     r_alt, r_trip, c_delay, price, scratch = people
-    draw_people(keys[0], keys[1], r_alt, r_trip, c_delay)
-    set_prices(r_alt, r_trip, c_delay, groups, weights, price)
+    set_prices(r_alt, r_trip, c_delay, groups, told, weights, price)
     ticket = select(price, seats, guess, scratch)
     start = 0
     for k in range(3):
@@ -161,10 +169,29 @@ def market(keys: Any, people: Any, groups: Any, weights: Any, seats: int, guess:
     return ticket
 
 
+def record(row: Any, sums: Any, published: Any, came: Any) -> None:
+    """Write one flight into its row of results: see `COLUMNS`."""
+    ticket = published[3]
+    y, paid, report = came
+    for k in range(5):
+        row[k] = published[k]
+    total = 0.0
+    for k in range(3):
+        flying, trips, delays, alternatives = sums[k, 0], sums[k, 1], sums[k, 2], sums[k, 3]
+        row[8 + k] = trips - ticket * flying - y * delays + alternatives
+        total += flying
+    row[8] += paid
+    row[11], row[12], row[13] = sums[0, 0], sums[2, 2], report
+    row[5] = ticket * total
+    row[6] = -paid
+    row[7] = row[5] + row[6] + row[8] + row[9] + row[10]
+
+
 # --- the season -------------------------------------------------------------------------------------------
 
 # Compiled once, and called by the season of every correction; set by `compiled_season`.
-_market: Any = None
+_draw: Any = None
+_sell: Any = None
 _predict: Any = None
 _learn: Any = None
 
@@ -185,47 +212,50 @@ def make_season(propose: Callable[..., Any], observe: Callable[..., Any]) -> Cal
     ) -> None:
         values, marks = memory
         starts, indices, features = rows
-        groups, seats, insured, max_stake, scale, everyone = plan
+        groups, seats, insured, max_stake, scale, everyone, reports, told, capital, how = plan
         people, sums, active = work
-        guess = 130.0
+        guess, lost = 130.0, 0.0
         for t in range(len(outcome)):
             i, x = indices[starts[t] : starts[t + 1]], features[starts[t] : starts[t + 1]]
-            mu, c_hat = _predict(nets, settings, i, x, active)
+            believed, c_hat = _predict(nets, settings, i, x, active)
             proposal = propose(values, marks)
-            c = c_hat + proposal[0]
+            least = least_price(left_of(capital, lost, 0.0), 1, max_stake, False)
             y = outcome[t]
-            weight = mu + c if insured else 1.0
-            guess = _market(keys[t], people, groups, (weight, mu), seats, guess, sums)
+            _draw(keys[t], people)
+            # Of several reports, the one with the highest expected income is tried again, last.
+            report, most = reports[0], -np.inf
+            for k in range(len(reports) + (len(reports) > 1)):
+                now = reports[k] if k < len(reports) else report
+                said = min(now * believed, 1.0)
+                mu, c, origin = publish(said, c_hat, proposal[0], how, least)
+                weights = (mu + c, mu, mu + c) if insured else (1.0, mu, mu)
+                guess = _sell(people, groups, told, weights, seats, guess, sums)
+                income = guess * (sums[0, 0] + sums[1, 0] + sums[2, 0])
+                if insured:
+                    income += sums[0, 2] * (mu + c - believed)
+                if income > most:
+                    report, most = now, income
             stake = sums[0, 2] if insured else 0.0
             if insured and everyone:  # the authors' code: also the bets of those who do not fly
                 stake = 0.0
                 for k in range(groups[0]):
                     stake += people[2][k]
-            paid, target, w = balance(mu, c, c_hat, y, stake, stake, max_stake)
+            paid, target, w = balance(mu, c, origin, y, stake, stake, max_stake)
+            lost += paid
             if w > 0.0:
                 observe(values, marks, proposal, target, w, paid / max_stake, 0.0)
-            _learn(nets, settings, i, x, active, (y, mu, stake / scale, stake / scale))
-            out[t, 0], out[t, 1], out[t, 2], out[t, 3], out[t, 4] = mu, c, proposal[0], guess, stake
-            total = 0.0
-            for k in range(3):
-                flying, trips, delays, alternatives = sums[k, 0], sums[k, 1], sums[k, 2], sums[k, 3]
-                out[t, 8 + k] = trips - guess * flying - y * delays + alternatives
-                total += flying
-            out[t, 8] += paid
-            out[t, 11] = sums[0, 0]
-            out[t, 5] = guess * total
-            out[t, 6] = -paid
-            out[t, 7] = out[t, 5] + out[t, 6] + out[t, 8] + out[t, 9] + out[t, 10]
+            _learn(nets, settings, i, x, active, (y, said, stake / scale, stake / scale))
+            record(out[t], sums, (mu, c, proposal[0], guess, stake), (y, paid, report))
 
     return season
 
 
 def _compile_callees() -> None:
     """Compile the functions that every season calls; numba looks compiled callees up in the globals."""
-    global _market, _predict, _learn
-    if _market is None:
-        inner = (scramble, uniform, exponential, draw_people, set_prices, count_above, select)
-        _market = jit(market, *inner, reorder=(add_up,))
+    global _draw, _sell, _predict, _learn
+    if _sell is None:
+        _draw = jit(draw_people, scramble, uniform, exponential)
+        _sell = jit(sell, set_prices, count_above, select, reorder=(add_up,))
         _predict, _learn = learners.compiled().predict, learners.compiled().learn
 
 
@@ -239,5 +269,5 @@ def plain_season(propose: Callable[..., Any], observe: Callable[..., Any]) -> Ca
 def compiled_season(propose: Callable[..., Any], observe: Callable[..., Any]) -> Callable[..., None]:
     """Compile the season of one correction."""
     _compile_callees()
-    helpers = (*steps.HELPERS, propose, observe)
+    helpers = (*steps.HELPERS, record, propose, observe)
     return jit(make_season(propose, observe), *helpers, modules=(learners,))

