@@ -11,147 +11,149 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from makewhole.arguments import Floats
 from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.insured.refusals import StakeRefused
 from makewhole.studies.trading import WOULD_PAY
 
 ROUNDS = 8_000
-REGULARS = 50
-COMING = 5  # honest customers who come to one forecast
-SPREAD = 0.1  # how far the true probability lies from the forecast, where informed customers know it
+SETTLED = 2_000  # by this round an attack by many names has had its effect
+REGULARS, COMING = 50, 5  # honest customers, and how many of them come to one forecast
+GAP = 0.1  # how far forecasts are off where informed customers know the true probability
+SHARE = 0.1  # of the cap: what everybody stakes
 
 
 class Offer(NamedTuple):
-    """One forecast: its probabilities, those that are true, and the outcome."""
+    """One forecast: its number, the probability of each class, what is true, and what will happen."""
 
-    round: int
-    mu: np.ndarray
-    true: np.ndarray
+    number: int
+    mu: Floats
+    true: Floats
     y: int
 
 
 class Attack(NamedTuple):
-    """Attackers: how many names they have, and which stake each of them wants, in shares of the cap.
+    """Attackers: how many names they have, and on which class each of them stakes.
 
-    `wants` is given the round, a name's number and the forecast; None if it does not stake. `after` is the
-    round from which honest customers are counted: after the attack has had its effect.
+    `picks` is given the forecast and a name's number; it returns the class and the part of a share, 0 if that
+    name does not stake. Honest customers are counted from round `after` on. `most` is the price above which
+    attackers do not stake, if they mind.
     """
 
     names: int
-    wants: Callable[[Offer, int], np.ndarray | None]
+    picks: Callable[[Offer, int], tuple[int, float]]
     after: int = 0
+    most: float | None = None
 
 
-def _right(offer: Offer, name: int) -> np.ndarray:
+def _right(offer: Offer, name: int) -> tuple[int, float]:
     """Stake on what will happen."""
-    return _on(offer, offer.y)
+    return offer.y, 1.0
 
 
-def _on(offer: Offer, k: int) -> np.ndarray:
-    stake = np.zeros(len(offer.mu))
-    stake[k] = 1.0
-    return stake
-
-
-def _informed(offer: Offer, name: int) -> np.ndarray | None:
+def _informed(offer: Offer, name: int) -> tuple[int, float]:
     """Stake on the class that is most underestimated."""
-    return _on(offer, int(np.argmax(offer.true - offer.mu)))
+    return int(np.argmax(offer.true - offer.mu)), 1.0
 
 
-def _trickle(offer: Offer, name: int) -> np.ndarray:
-    return 0.1 * _right(offer, name)
+def _trickle(offer: Offer, name: int) -> tuple[int, float]:
+    return offer.y, 0.1
 
 
-def _returning(offer: Offer, name: int) -> np.ndarray | None:
-    return _right(offer, name) if offer.round % 2_000 < 200 else None
+def _returning(offer: Offer, name: int) -> tuple[int, float]:
+    return offer.y, 1.0 if offer.number % 2_000 < 200 else 0.0
 
 
-def _denier(offer: Offer, name: int) -> np.ndarray:
-    """Win the line first; then stake a hundredth, so that a thaw finds no forecast without a stake."""
-    return _right(offer, name) * (1.0 if offer.round < 1_000 else 0.1)
+def _denier(offer: Offer, name: int) -> tuple[int, float]:
+    """Win a line first; then stake a hundredth of the cap, so that no forecast is without a stake."""
+    return offer.y, 1.0 if offer.number < 1_000 else 0.1
 
 
-def _filler(offer: Offer, name: int) -> np.ndarray:
-    """Ten names, half of them on the one side and half on the other: together they neither win nor lose."""
-    return _on(offer, (name + offer.round) % len(offer.mu))
+def _filler(offer: Offer, name: int) -> tuple[int, float]:
+    """Ten names, spread over the classes: together they neither win nor lose, except for the price."""
+    return (name + offer.number) % len(offer.mu), 1.0
 
 
-def _invented(offer: Offer, name: int) -> np.ndarray | None:
+def _invented(offer: Offer, name: int) -> tuple[int, float]:
     """One clairvoyant with many names, of which ten stake at a time."""
-    return _right(offer, name) if (name - offer.round) % 30 < 10 else None
+    return offer.y, 1.0 if (name - offer.number) % 30 < 10 else 0.0
 
 
 ATTACKS = {
-    "none": Attack(0, _right),
+    "nobody": Attack(0, _right),
     "1 clairvoyant": Attack(1, _right),
     "3 clairvoyants": Attack(3, _right),
-    "10 clairvoyants": Attack(10, _right, after=2_000),
-    "20 clairvoyants": Attack(20, _right, after=2_000),
-    "10 informed": Attack(10, _informed, after=2_000),
-    "a trickle": Attack(3, _trickle),
-    "returning": Attack(3, _returning),
-    "thaw-denier": Attack(10, _denier, after=2_000),
-    "cap-filler": Attack(10, _filler),
-    "30 invented names": Attack(30, _invented, after=2_000),
+    "10 clairvoyants": Attack(10, _right, SETTLED),
+    "20 clairvoyants": Attack(20, _right, SETTLED),
+    "10 informed, by 0.1": Attack(10, _informed, SETTLED, GAP),
+    "3 in a trickle": Attack(3, _trickle),
+    "3 who return": Attack(3, _returning),
+    "10 who deny a thaw": Attack(10, _denier, SETTLED),
+    "10 who fill the cap": Attack(10, _filler),
+    "30 invented names": Attack(30, _invented, SETTLED),
 }
 
 
 def offers(rounds: int, classes: int, *, informed: bool, seed: int) -> Iterator[Offer]:
     """Draw forecasts and outcomes; the forecasts are right, except where some customers know better."""
     draw = np.random.default_rng(seed)
+    if classes == 2:
+        p = draw.uniform(0.05, 0.95, rounds)
+        true = np.column_stack([1.0 - p, p])
+    else:
+        true = draw.dirichlet(np.ones(classes), rounds)
+    mu = true
+    if informed:  # moved towards or away from one half, or towards the same chance for every class
+        moved = np.clip(true[:, 1] + draw.choice([-GAP, GAP], rounds), 0.02, 0.98)
+        mu = np.column_stack([1.0 - moved, moved]) if classes == 2 else (1.0 - GAP) * true + GAP / classes
+    outcomes = (true.cumsum(axis=1) < draw.random((rounds, 1))).sum(axis=1)
     for t in range(rounds):
-        true = draw.dirichlet(np.ones(classes)) if classes > 2 else _pair(draw.uniform(0.05, 0.95))
-        mu = true
-        if informed:
-            gap = draw.choice([-SPREAD, SPREAD])
-            mu = _pair(min(max(true[1] + gap, 0.02), 0.98)) if classes == 2 else _moved(true, abs(gap))
-        yield Offer(t, mu, true, int(draw.choice(classes, p=true)))
+        yield Offer(t, mu[t], true[t], int(min(outcomes[t], classes - 1)))
 
 
-def _pair(p: float) -> np.ndarray:
-    return np.array([1.0 - p, p])
+def play(
+    attack: str, caps: float, classes: int, seed: int, *, named: bool = True, rounds: int = ROUNDS
+) -> dict[str, float]:
+    """Play a book with this capital, in caps, against an attack; returns how honest customers fared.
 
-
-def _moved(true: np.ndarray, part: float) -> np.ndarray:
-    return (1.0 - part) * true + part / len(true)
-
-
-def play(attack: str, caps: float, classes: int, seed: int, *, named: bool = True) -> dict[str, float]:
-    """Play one book of this many caps of capital against an attack; returns how honest customers fared.
-
-    `served` is their share that staked, and `dearest` the highest price that one of them was asked;
-    `taken` is what the attackers won, in caps.
+    `served` is the share of them that staked, and `dearest` the highest price that one of them was asked.
+    `taken` is what the attackers won and `lost` what the book lost, in caps.
     """
     who = ATTACKS[attack]
     f = InsuredForecaster(max_stake=1.0, capital=caps, classes=None if classes == 2 else classes)
-    share = 0.1 if f.lines is None else f.lines.share
     draw, asked, served, taken, dearest = np.random.default_rng([seed, 1]), 0, 0, 0.0, 0.0
-    for offer in offers(ROUNDS, classes, informed=attack == "10 informed", seed=seed):
+    first = draw.integers(REGULARS, size=rounds)
+    picks = draw.integers(classes, size=(rounds, COMING))
+    signs = draw.choice([-SHARE, SHARE], size=(rounds, COMING))
+    for offer in offers(rounds, classes, informed=who.picks is _informed, seed=seed):
+        t = offer.number
         q = f.forecast(mu=offer.mu if classes > 2 else float(offer.mu[1]))
         places = []
         for name in range(who.names):
-            wanted = who.wants(offer, name)
-            if wanted is not None:
-                places.append(_take(f, q, share * wanted, f"attacker {name}" if named else None))
-        for name in draw.choice(REGULARS, COMING, replace=False):
-            k, sign = int(draw.integers(classes)), float(draw.choice([-1.0, 1.0]))
-            by = f"customer {name}" if named else None
-            if offer.round >= who.after:
-                asked += 1
-                dearest = max(dearest, float(np.max(f.quote(q, by=by).c)))
-                served += _take(f, q, sign * share * _on(offer, k), by, WOULD_PAY) is not None
-            else:
-                _take(f, q, sign * share * _on(offer, k), by, WOULD_PAY)
+            k, part = who.picks(offer, name)
+            if part:
+                by = f"attacker {name}" if named else None
+                places.append(_take(f, q, k, part * SHARE, by, who.most))
+        for place in range(COMING):
+            by = f"customer {(first[t] + 9 * place) % REGULARS}" if named else None
+            done = _take(f, q, int(picks[t, place]), float(signs[t, place]), by, WOULD_PAY)
+            if t >= min(who.after, rounds // 2):
+                asked, served = asked + 1, served + (done is not None)
+                if t % 20 == 0:
+                    dearest = max(dearest, float(np.max(f.quote(q, by=by).c)))
         payments = f.settle(q, offer.y)
         taken += sum(payments[place] for place in places if place is not None)
     return {"served": served / asked, "dearest": dearest, "taken": taken, "lost": f.statement().total_loss}
 
 
-def _take(f: Any, q: Any, stake: np.ndarray, by: str | None, most: float | None = None) -> int | None:
-    """Place a stake on the classes, or on a binary event; returns its place, None if it was refused."""
-    amount = stake if f.classes is not None else float(stake[1] - stake[0])
+def _take(f: Any, q: Any, k: int, amount: float, by: str | None, most: float | None) -> int | None:
+    """Stake on a class, or on or against a binary event; returns the place, None if it was refused."""
+    stake: Any = amount if k else -amount
+    if f.classes is not None:
+        stake = [0.0] * f.classes
+        stake[k] = amount
     try:
-        place: int = f.stake(q, amount, by=by, price=most)
+        place: int = f.stake(q, stake, by=by, price=most)
     except StakeRefused:
         return None
     return place
