@@ -6,13 +6,12 @@ if split. Only a correction over another, or a capital, needs what comes after: 
 forecast can lose as staked]. So a forecast takes one line of the processor's cache, or two: with a million
 open, settling one is mostly waiting for its line. free[open:] are the free slots. counts = [open forecasts,
 the most that were open together]. The order in which forecasts settle is sorted beforehand: due = [when
-known], [who]. Of a chunk's forecasts, the first is number `waiting` there: those that were already open come
+known], [who]. Of a chunk's forecasts, the first is number `first` there: those that were already open come
 first. slot_of has the slot of each.
 totals = [loss, what rounding cut off from it, sum of c, how many c < 0, loss at the model's odds, what open
-forecasts could lose staked in full, its maximum while several were open, what customers would stake at c = 0,
+forecasts could lose staked in full, its maximum while several were open, (unused),
 what open forecasts can lose as staked, refused stakes, their sum, what the thaw has conceded, the largest
-profit, settled forecasts, then for each of three kinds of customers what they would stake at c = 0, and for
-each what they staked].
+profit, settled forecasts].
 """
 
 from __future__ import annotations
@@ -111,113 +110,109 @@ def stopped(b: float, said: Any, limits: LateTerms, thawing: bool) -> bool:
     return b != 0.0 and stops(here, base, here, thawing)
 
 
+def refuses(
+    limits: LateTerms, lost: float, at_risk: float, risk: float, b: float, said: Any, thawing: bool
+) -> bool:
+    """Whether a stake that can lose `risk` is more than the capital leaves, or selling has stopped."""
+    if too_much(limits.capital, lost, at_risk, 0.0, risk):
+        return True
+    return limits.stop and stopped(b, said, limits, thawing)
+
+
+def to_thaw(thaw: ThawTerms, lam: float, rounds: int, profit: float, conceded: float) -> bool:
+    """Whether a thaw can still lower this λ."""
+    return lam > thaw.least and thaw_left(thaw, rounds, profit, conceded) > 0.0
+
+
+def most_late(potential: float, count: int, now: float, opened: int) -> tuple[float, int]:
+    """Return the most that could be lost, and the most that were open, while several forecasts were."""
+    return (max(potential, now), max(count, opened)) if opened > 1 else (potential, count)
+
+
+def make_lesson(propose: Callable[..., Any], observe: Callable[..., None]) -> Callable[..., float]:
+    """Return the function with which a correction learns from a settled forecast, and from a thaw."""
+
+    def learn(
+        values: Any, marks: Any, proposal: Step, lesson: Any, least: float, to_concede: float, cap: float
+    ) -> float:
+        """Learn from (loss, target, weight), and lower a λ above `least`; return what that concedes."""
+        loss, target, weight = lesson
+        extra, cost, lower = 0.0, 0.0, 0.0
+        if proposal[0] > least and to_concede > 0.0:
+            cell, draws = (marks[-2], marks[-1]) if len(marks) > 1 else (0, 0)
+            lower = min(proposal[0], propose(values, marks)[0])
+            turn_back(marks, cell, draws)
+            if lower > least:
+                extra, cost = concede(lower, 1.0 - weight, to_concede, cap)
+        if weight > 0.0 or extra > 0.0:
+            aim, both = with_thaw(target, weight, proposal[0] - lower, extra)
+            observe(values, marks, proposal, aim, both, loss - cost, 0.0)
+        return cost
+
+    return learn
+
+
 def make_late_replay(
     propose: Callable[..., Any],
-    observe: Callable[..., None],
     inner_propose: Callable[..., Any],
-    inner_observe: Callable[..., None],
+    learn: Callable[..., float],
+    inner_learn: Callable[..., float],
     composed: bool,
 ) -> Callable[..., int]:
     """Return the loop of Algorithm 1 over columns, where forecasts stay open until their outcome is known.
 
-    Before each forecast, those that are due are settled, in the given order. The loop returns how many were
-    settled.
+    Before each forecast, those that are due are settled, in the given order; an outcome known at the time of
+    its own forecast still comes after that forecast. The loop returns how many were settled.
+    `make_lesson` makes the functions that learn.
     """
 
-    def replay(
-        memory: Any,
-        book: Any,
-        columns: Any,
-        times: Any,
-        people: Any,
-        limits: LateTerms,
-        totals: Any,
-        out: Any,
-    ) -> int:
+    def replay(memory: Any, book: Any, columns: Any, people: Any, limits: Any, totals: Any, out: Any) -> int:
         values, marks, inner_values, inner_marks = memory
-        kept, free, counts, due_known, due_who, slot_of = book
-        mu_hat, c_hat, outcome, net, gross = columns
-        kind, amount, view = people  # empty if the log has stakes
-        time, rows = times
-        how, max_stake, capital, thaw, stop, _, last = limits
-        c_out, lam_out, mu_out, loss_out, stake_out, total_out, settled_lam, settled_row = out
-        total, low, potential, opened = totals[0], totals[1], totals[5], counts[0]
-        at_risk, conceded, profit, settled = totals[8], totals[11], totals[12], int(totals[13])
-        waiting = len(slot_of) - len(time)
-        t, done = 0, 0
+        kept, free, counts, due_known, due_who, slot_of, time, rows = book
+        (mu_hat, c_hat, outcome, net, gross), (kind, most, view) = columns, people
+        how, cap, capital, thaw, stop, _, last = limits
+        c_out, lam_out, mu_out, loss_out, stake_out, fair_out, total_out, settled_lam, settled_row = out
+        total, low, potential, at_risk, opened = totals[0], totals[1], totals[5], totals[8], counts[0]
+        t, done, before, first, sided = 0, 0, int(totals[13]), len(slot_of) - len(time), how.one_sided
         while t < len(time) or (last and opened > 0):
-            # An outcome known at the time of its own forecast still comes after that forecast.
-            if opened > 0 and (
-                t == len(time) or (due_known[done] <= time[t] and due_who[done] < waiting + t)
-            ):
-                opened -= 1
-                settled += 1
-                slot = slot_of[due_who[done]]
-                free[opened] = slot
+            if opened > 0 and (t == len(time) or (due_known[done] <= time[t] and due_who[done] < first + t)):
+                slot, opened = slot_of[due_who[done]], opened - 1
+                free[opened], settled_row[done] = slot, int(kept[slot, 5])
                 loss, target, weight, lam = kept[slot, 0], kept[slot, 1], kept[slot, 2], kept[slot, 3]
                 total, low = add_exactly(total, low, loss)
                 potential = potential - kept[slot, 4] if opened > 0 else 0.0
-                if kept.shape[1] > 8:
-                    at_risk = released(at_risk, kept[slot, 10], opened)
-                profit, extra, cost, lower = max(profit, -(total + low)), 0.0, 0.0, 0.0
-                proposal, inner = recall(kept, slot)
-                if lam > thaw.least:
-                    cell, draws = (marks[-2], marks[-1]) if len(marks) > 1 else (0, 0)
-                    lower = min(lam, propose(values, marks)[0])
-                    turn_back(marks, cell, draws)
-                    to_concede = thaw_left(thaw, settled, profit, conceded)
-                    if lower > thaw.least and to_concede > 0.0:
-                        extra, cost = concede(lower, 1.0 - weight, to_concede, max_stake)
-                        conceded += cost
-                if weight > 0.0 or extra > 0.0:
-                    aim, both = with_thaw(target, weight, lam - lower, extra)
-                    observe(values, marks, proposal, aim, both, loss - cost, 0.0)
+                at_risk = released(at_risk, kept[slot, 10], opened) if kept.shape[1] > 8 else 0.0
+                (proposal, inner), totals[12] = recall(kept, slot), max(totals[12], -(total + low))
+                total_out[done], settled_lam[done], done = total + low, lam, done + 1
+                left = thaw_left(thaw, before + done, totals[12], totals[11]) if lam > thaw.least else 0.0
+                totals[11] += learn(values, marks, proposal, (loss, target, weight), thaw.least, left, cap)
                 if composed:
-                    extra, cost, lower = 0.0, 0.0, 0.0
-                    if inner[0] > thaw.above:
-                        cell, draws = (inner_marks[-2], inner_marks[-1]) if len(inner_marks) > 1 else (0, 0)
-                        lower = min(inner[0], inner_propose(inner_values, inner_marks)[0])
-                        turn_back(inner_marks, cell, draws)
-                        if lower > thaw.above:
-                            extra, cost = concede(lower, 1.0 - weight, math.inf, max_stake)
-                    if weight > 0.0 or extra > 0.0:
-                        aim, both = with_thaw(kept[slot, 7], weight, inner[0] - lower, extra)
-                        inner_observe(inner_values, inner_marks, inner, aim, both, loss - cost, 0.0)
-                total_out[done], settled_lam[done], settled_row[done] = total + low, lam, int(kept[slot, 5])
-                done += 1
+                    own = (loss, kept[slot, 7], weight)
+                    inner_learn(inner_values, inner_marks, inner, own, thaw.above, math.inf, cap)
                 continue
             inner, proposal = inner_propose(inner_values, inner_marks), propose(values, marks)
             width = refine(c_hat[t], inner[0]) if composed else c_hat[t]
-            least = least_price(left_of(capital, total + low, at_risk), 1, max_stake, how.one_sided)
+            least = least_price(left_of(capital, total + low, at_risk), 1, cap, sided)
             mu, c, origin = publish(mu_hat[t], width, proposal[0], how, least)
-            b, size = net[t], gross[t]
-            if len(kind) > 0:
-                b = would_stake(kind[t], amount[t], view[t], mu, c, outcome[t], how.one_sided)
-                fair = would_stake(kind[t], amount[t], view[t], mu_hat[t], 0.0, outcome[t], how.one_sided)
-                size, totals[7] = abs(b), totals[7] + abs(fair)
-                if kind[t] < 3:
-                    totals[14 + kind[t]] += abs(fair)
-            risk = worst_loss(b, size, mu, c, 0.0)
-            thawing = proposal[0] > thaw.least and thaw_left(thaw, settled, profit, conceded) > 0.0
-            said = (mu, c, mu_hat[t], c_hat[t])
-            if too_much(capital, total + low, at_risk, 0.0, risk) or (
-                stop and stopped(b, said, limits, thawing)
-            ):
-                totals[9], totals[10] = totals[9] + 1.0, totals[10] + size
-                b, size, risk = 0.0, 0.0, 0.0
-            at_risk += risk
-            if len(kind) > 0 and kind[t] < 3:
-                totals[17 + kind[t]] += size
-            lesson = balance(mu, c, origin, outcome[t], b, size, max_stake)
-            slot, full = free[opened], room(mu, c, how.one_sided, max_stake)
+            b, size, y = net[t], gross[t], outcome[t]
+            if len(kind) > 0:  # otherwise the log has stakes
+                b = would_stake(kind[t], most[t], view[t], mu, c, y, sided)
+                fair_out[t], size = (
+                    abs(would_stake(kind[t], most[t], view[t], mu_hat[t], 0.0, y, sided)),
+                    abs(b),
+                )
+            thawing = stop and to_thaw(thaw, proposal[0], before + done, totals[12], totals[11])
+            risk, said = worst_loss(b, size, mu, c, 0.0), (mu, c, mu_hat[t], c_hat[t])
+            if refuses(limits, total + low, at_risk, risk, b, said, thawing):
+                totals[9], totals[10], b, size, risk = totals[9] + 1.0, totals[10] + size, 0.0, 0.0, 0.0
+            lesson, slot = balance(mu, c, origin, y, b, size, cap), free[opened]
+            full, at_risk = room(mu, c, sided, cap), at_risk + risk
             hold(kept, slot, rows[t], (full, risk), lesson, lesson[1] + origin - c_hat[t], proposal, inner)
-            slot_of[waiting + t], opened, potential = slot, opened + 1, potential + full
-            if opened > 1:
-                totals[6], counts[1] = max(totals[6], potential), max(counts[1], opened)
+            slot_of[first + t], opened, potential = slot, opened + 1, potential + full
+            totals[6], counts[1] = most_late(totals[6], counts[1], potential, opened)
             c_out[t], lam_out[t], mu_out[t], loss_out[t], stake_out[t] = c, proposal[0], mu, lesson[0], b
             t += 1
-        totals[0], totals[1], totals[5], counts[0] = total, low, potential, opened
-        totals[8], totals[11], totals[12], totals[13] = at_risk, conceded, profit, settled
+        totals[0], totals[1], totals[5], totals[8], counts[0] = total, low, potential, at_risk, opened
         return done
 
     return replay
@@ -231,7 +226,7 @@ def compiled_late_replay(
 ) -> Callable[..., int]:
     """Return the compiled loop for one of our corrections, or for a reserve over one."""
     inner_propose, inner_observe = inner or (none_propose, none_observe)
-    kernels = (propose, observe, inner_propose, inner_observe)
-    replay = make_late_replay(*kernels, composed=inner is not None)
-    own = (would_stake, hold, recall, stopped, thaw_left, turn_back)
-    return jit(replay, *HELPERS, *own, *kernels)
+    lessons = make_lesson(propose, observe), make_lesson(inner_propose, inner_observe)
+    replay = make_late_replay(propose, inner_propose, *lessons, composed=inner is not None)
+    own = (would_stake, hold, recall, stopped, refuses, to_thaw, most_late, thaw_left, turn_back)
+    return jit(replay, *HELPERS, *own, propose, observe, inner_propose, inner_observe, *lessons)
