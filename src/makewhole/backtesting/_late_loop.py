@@ -9,7 +9,7 @@ the most that were open together]. The order in which forecasts settle is sorted
 known], [who]. Of a chunk's forecasts, the first is number `first` there: those that were already open come
 first. slot_of has the slot of each.
 totals = [loss, what rounding cut off from it, sum of c, how many c < 0, loss at the model's odds, what open
-forecasts could lose staked in full, its maximum while several were open, (unused),
+forecasts could lose staked in full, its maximum while several were open, 0,
 what open forecasts can lose as staked, refused stakes, their sum, what the thaw has conceded, the largest
 profit, settled forecasts].
 """
