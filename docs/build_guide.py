@@ -42,7 +42,7 @@ def main() -> None:
     rows.set_title("flights taken for independent", fontsize=10)
     days.set_title("flights of one day may depend on each other", fontsize=10)
     figure.savefig(DOCS / "figures" / "guide_raw.png", dpi=110, metadata={"Software": None})
-    drawn = mw.plots.LossDisplay.from_results({"reserve": names["result"]})
+    drawn = mw.plots.LossDisplay.from_results({"the book": names["result"]})
     drawn.figure_.savefig(DOCS / "figures" / "guide_later.png", dpi=110, metadata={"Software": None})
 
 

@@ -6,13 +6,12 @@ if split. Only a correction over another, or a capital, needs what comes after: 
 forecast can lose as staked]. So a forecast takes one line of the processor's cache, or two: with a million
 open, settling one is mostly waiting for its line. free[open:] are the free slots. counts = [open forecasts,
 the most that were open together]. The order in which forecasts settle is sorted beforehand: due = [when
-known], [who]. Of a chunk's forecasts, the first is number `waiting` there: those that were already open come
+known], [who]. Of a chunk's forecasts, the first is number `first` there: those that were already open come
 first. slot_of has the slot of each.
 totals = [loss, what rounding cut off from it, sum of c, how many c < 0, loss at the model's odds, what open
-forecasts could lose staked in full, its maximum while several were open, what customers would stake at c = 0,
+forecasts could lose staked in full, its maximum while several were open, 0,
 what open forecasts can lose as staked, refused stakes, their sum, what the thaw has conceded, the largest
-profit, settled forecasts, then for each of three kinds of customers what they would stake at c = 0, and for
-each what they staked].
+profit, settled forecasts].
 """
 
 from __future__ import annotations
@@ -99,105 +98,84 @@ def recall(kept: Any, slot: int) -> tuple[Step, Step]:
     return own, (inner_lam, inner_mark >> 1, inner_mark & 1 != 0)
 
 
-def make_settle(learn: Callable[..., float], inner_learn: Callable[..., float]) -> Callable[..., None]:
-    """Return a function that settles the forecast in a slot; `opened` others are still open."""
-
-    def settle(memory: Any, kept: Any, slot: int, opened: int, limits: LateTerms, totals: Any) -> None:
-        values, marks, inner_values, inner_marks = memory
-        thaw, cap, loss, weight = limits.thaw, limits.max_stake, kept[slot, 0], kept[slot, 2]
-        totals[0], totals[1] = add_exactly(totals[0], totals[1], loss)
-        totals[5] = totals[5] - kept[slot, 4] if opened > 0 else 0.0
-        if kept.shape[1] > 8:
-            totals[8] = released(totals[8], kept[slot, 10], opened)
-        totals[12], totals[13] = max(totals[12], -(totals[0] + totals[1])), totals[13] + 1.0
-        left = thaw_left(thaw, int(totals[13]), totals[12], totals[11])
-        (proposal, inner), lesson = recall(kept, slot), (kept[slot, 1], weight, loss)
-        totals[11] += learn(values, marks, proposal, lesson, thaw.least, left, cap)
-        lesson = (kept[slot, 7], weight, loss)
-        inner_learn(inner_values, inner_marks, inner, lesson, thaw.above, math.inf, cap)
-
-    return settle
-
-
-def wanted(people: Any, t: int, said: Any, y: float, one_sided: bool, totals: Any) -> float:
-    """Return the stake of this row's customer, and add up what she would stake at c = 0."""
-    kind, amount, view = people
-    mu, c, mu_hat, _ = said
-    fair = would_stake(kind[t], amount[t], view[t], mu_hat, 0.0, y, one_sided)
-    totals[7] += abs(fair)
-    if kind[t] < 3:
-        totals[14 + kind[t]] += abs(fair)
-    return would_stake(kind[t], amount[t], view[t], mu, c, y, one_sided)
-
-
-def refused(b: float, risk: float, said: Any, lam: float, limits: LateTerms, totals: Any) -> bool:
-    """Whether the capital or the stop refuses a stake; `said` is (μ, c, μ̂, ĉ)."""
-    if too_much(limits.capital, totals[0] + totals[1], totals[8], 0.0, risk):
+def refuses(
+    limits: LateTerms, lost: float, at_risk: float, risk: float, b: float, said: Any, thawing: bool
+) -> bool:
+    """Whether a stake that can lose `risk` is more than the capital leaves, or selling has stopped."""
+    if too_much(limits.capital, lost, at_risk, 0.0, risk):
         return True
-    left = thaw_left(limits.thaw, int(totals[13]), totals[12], totals[11])
-    thawing = lam > limits.thaw.least and left > 0.0
     return limits.stop and stopped(b, said, 0.0, limits.how, limits.spread, thawing)
+
+
+def to_thaw(thaw: ThawTerms, lam: float, rounds: int, profit: float, conceded: float) -> bool:
+    """Whether a thaw can still lower this λ."""
+    return lam > thaw.least and thaw_left(thaw, rounds, profit, conceded) > 0.0
+
+
+def most_late(potential: float, count: int, now: float, opened: int) -> tuple[float, int]:
+    """Return the most that could be lost, and the most that were open, while several forecasts were."""
+    return (max(potential, now), max(count, opened)) if opened > 1 else (potential, count)
 
 
 def make_late_replay(
     propose: Callable[..., Any],
     inner_propose: Callable[..., Any],
-    settle: Callable[..., None],
+    learn: Callable[..., float],
+    inner_learn: Callable[..., float],
     composed: bool,
 ) -> Callable[..., int]:
     """Return the loop of Algorithm 1 over columns, where forecasts stay open until their outcome is known.
 
-    Before each forecast, those that are due are settled, in the given order. The loop returns how many were
-    settled.
+    Before each forecast, those that are due are settled, in the given order; an outcome known at the time of
+    its own forecast still comes after that forecast. The loop returns how many were settled.
+    `make_learn` makes the functions that learn.
     """
 
-    def replay(
-        memory: Any, book: Any, columns: Any, times: Any, people: Any, limits: Any, totals: Any, out: Any
-    ) -> int:
+    def replay(memory: Any, book: Any, columns: Any, people: Any, limits: Any, totals: Any, out: Any) -> int:
         values, marks, inner_values, inner_marks = memory
-        kept, free, counts, due_known, due_who, slot_of = book
-        mu_hat, c_hat, outcome, net, gross = columns
-        (time, rows), how, max_stake = times, limits.how, limits.max_stake
-        c_out, lam_out, mu_out, loss_out, stake_out, total_out, settled_lam, settled_row = out
-        waiting, opened, t, done = len(slot_of) - len(time), counts[0], 0, 0
-        while t < len(time) or (limits.last and opened > 0):
-            # An outcome known at the time of its own forecast still comes after that forecast.
-            if opened > 0 and (
-                t == len(time) or (due_known[done] <= time[t] and due_who[done] < waiting + t)
-            ):
-                opened -= 1
-                slot = slot_of[due_who[done]]
-                free[opened] = slot
-                settle(memory, kept, slot, opened, limits, totals)
-                total_out[done], settled_lam[done] = totals[0] + totals[1], kept[slot, 3]
-                settled_row[done] = int(kept[slot, 5])
-                done += 1
+        kept, free, counts, due_known, due_who, slot_of, time, rows = book
+        (mu_hat, c_hat, outcome, net, gross), (kind, most, view) = columns, people
+        how, cap, capital, thaw, stop, _, last = limits
+        c_out, lam_out, mu_out, loss_out, stake_out, fair_out, total_out, settled_lam, settled_row = out
+        total, low, potential, at_risk, opened = totals[0], totals[1], totals[5], totals[8], counts[0]
+        t, done, before, first, sided = 0, 0, int(totals[13]), len(slot_of) - len(time), how.one_sided
+        while t < len(time) or (last and opened > 0):
+            if opened > 0 and (t == len(time) or (due_known[done] <= time[t] and due_who[done] < first + t)):
+                slot, opened = slot_of[due_who[done]], opened - 1
+                free[opened], settled_row[done] = slot, int(kept[slot, 5])
+                loss, target, weight, lam = kept[slot, 0], kept[slot, 1], kept[slot, 2], kept[slot, 3]
+                total, low = add_exactly(total, low, loss)
+                potential = potential - kept[slot, 4] if opened > 0 else 0.0
+                at_risk = released(at_risk, kept[slot, 10], opened) if kept.shape[1] > 8 else 0.0
+                (proposal, inner), totals[12] = recall(kept, slot), max(totals[12], -(total + low))
+                total_out[done], settled_lam[done], done = total + low, lam, done + 1
+                left = thaw_left(thaw, before + done, totals[12], totals[11]) if lam > thaw.least else 0.0
+                totals[11] += learn(values, marks, proposal, (target, weight, loss), thaw.least, left, cap)
+                if composed:
+                    own = (kept[slot, 7], weight, loss)
+                    inner_learn(inner_values, inner_marks, inner, own, thaw.above, math.inf, cap)
                 continue
             inner, proposal = inner_propose(inner_values, inner_marks), propose(values, marks)
             width = refine(c_hat[t], inner[0]) if composed else c_hat[t]
-            left = left_of(limits.capital, totals[0] + totals[1], totals[8])
-            least = least_price(left, 1, max_stake, how.one_sided)
+            least = least_price(left_of(capital, total + low, at_risk), 1, cap, sided)
             mu, c, origin = publish(mu_hat[t], width, proposal[0], how, least)
-            b, size, said = net[t], gross[t], (mu, c, mu_hat[t], c_hat[t])
-            if len(people[0]) > 0:
-                b = wanted(people, t, said, outcome[t], how.one_sided, totals)
-                size = abs(b)
-            risk = worst_loss(b, size, mu, c, 0.0)
-            if refused(b, risk, said, proposal[0], limits, totals):
-                totals[9], totals[10] = totals[9] + 1.0, totals[10] + size
-                b, size, risk = 0.0, 0.0, 0.0
-            totals[8] += risk
-            if len(people[0]) > 0 and people[0][t] < 3:
-                totals[17 + people[0][t]] += size
-            lesson = balance(mu, c, origin, outcome[t], b, size, max_stake)
-            slot, full = free[opened], room(mu, c, how.one_sided, max_stake)
+            b, size, y = net[t], gross[t], outcome[t]
+            if len(kind) > 0:  # otherwise the log has stakes
+                b = would_stake(kind[t], most[t], view[t], mu, c, y, sided)
+                fair = would_stake(kind[t], most[t], view[t], mu_hat[t], 0.0, y, sided)
+                fair_out[t], size = abs(fair), abs(b)
+            thawing = stop and to_thaw(thaw, proposal[0], before + done, totals[12], totals[11])
+            risk, said = worst_loss(b, size, mu, c, 0.0), (mu, c, mu_hat[t], c_hat[t])
+            if refuses(limits, total + low, at_risk, risk, b, said, thawing):
+                totals[9], totals[10], b, size, risk = totals[9] + 1.0, totals[10] + size, 0.0, 0.0, 0.0
+            lesson, slot = balance(mu, c, origin, y, b, size, cap), free[opened]
+            full, at_risk = room(mu, c, sided, cap), at_risk + risk
             hold(kept, slot, rows[t], (full, risk), lesson, lesson[1] + origin - c_hat[t], proposal, inner)
-            slot_of[waiting + t], opened, totals[5] = slot, opened + 1, totals[5] + full
-            if opened > 1:
-                totals[6], counts[1] = max(totals[6], totals[5]), max(counts[1], opened)
+            slot_of[first + t], opened, potential = slot, opened + 1, potential + full
+            totals[6], counts[1] = most_late(totals[6], counts[1], potential, opened)
             c_out[t], lam_out[t], mu_out[t], loss_out[t], stake_out[t] = c, proposal[0], mu, lesson[0], b
             t += 1
-        counts[0] = opened
+        totals[0], totals[1], totals[5], totals[8], counts[0] = total, low, potential, at_risk, opened
         return done
 
     return replay
@@ -211,9 +189,7 @@ def compiled_late_replay(
 ) -> Callable[..., int]:
     """Return the compiled loop for one of our corrections, or for a reserve over one."""
     inner_propose, inner_observe = inner or (none_propose, none_observe)
-    learn, inner_learn = make_learn(propose, observe), make_learn(inner_propose, inner_observe)
-    settle = make_settle(learn, inner_learn)
-    replay = make_late_replay(propose, inner_propose, settle, composed=inner is not None)
-    own = (would_stake, wanted, hold, recall, stopped, refused, thaw_left, turn_back)
-    kernels = (propose, observe, inner_propose, inner_observe, learn, inner_learn, settle)
-    return jit(replay, *HELPERS, *own, *kernels)
+    lessons = make_learn(propose, observe), make_learn(inner_propose, inner_observe)
+    replay = make_late_replay(propose, inner_propose, *lessons, composed=inner is not None)
+    own = (would_stake, hold, recall, stopped, refuses, to_thaw, most_late, thaw_left, turn_back)
+    return jit(replay, *HELPERS, *own, propose, observe, inner_propose, inner_observe, *lessons)

@@ -29,13 +29,14 @@ _LINE = 8  # numbers in a line of a processor's cache, 64 bytes
 
 
 class LateOut(NamedTuple):
-    """What the loop writes: the first five for every forecast, the others for every settlement."""
+    """What the loop writes: the first six for every forecast, the others for every settlement."""
 
     c: Floats
     lam: Floats
     mu: Floats
     loss: Floats
     stake: Floats
+    fair: Floats  # what a customer would stake at c = 0
     total: Floats
     settled_lam: Floats
     settled_row: Any
@@ -112,7 +113,8 @@ class LateRun(Run):
     ) -> None:
         super().__init__(correction, cap, how, log, trace=trace)
         self.people = None if customers is None else customers.begin(cap)
-        self.totals = np.zeros(20)  # see `_late_loop.py`
+        self.totals = np.zeros(14)  # see `_late_loop.py`
+        self.by_kind = np.zeros((2, 4))  # what each kind of customers would stake at c = 0, and has staked
         kept = math.inf if capital is None else capital
         self.limits = LateTerms(how, cap, kept, thaw_terms(thaw, correction), stop, spread, last=False)
         self.waiting = (np.zeros(0, np.int64), np.zeros(0, np.int64))  # when known and slot, in this order
@@ -140,6 +142,9 @@ class LateRun(Run):
         self.totals[3] += np.count_nonzero(out.c < 0)
         self.totals[4] += (out.stake * (columns.outcome - columns.mu_hat)).sum()
         self.add_up(chunk, gross, out)
+        if self.people is not None:
+            stakes = (out.fair, np.abs(out.stake))
+            self.by_kind += [np.bincount(people[0], sizes, minlength=4) for sizes in stakes]
         if self.sums.trace is not None and "stake" in self.sums.trace:
             self.sums.trace["stake"][chunk.rows] = out.stake
 
@@ -150,12 +155,13 @@ class LateRun(Run):
         time, known, rows = times
         known, who = stable_order(np.concatenate([self.waiting[0], known]))
         slot_of = np.concatenate([self.waiting[1], np.empty(size, np.int64)])
-        made = [np.empty(size) for _ in range(5)]
+        made = [np.empty(size) for _ in range(6)]
         ended = [np.empty(opened + size), np.empty(opened + size), np.empty(opened + size, np.int64)]
         out = LateOut(*made, *ended)
-        book = (*self.slots, known, who, slot_of)
+        book = (*self.slots, known, who, slot_of, time, rows)
         limits, memory = self.limits._replace(last=last), self.players[0].memory
-        done = self._replay(memory, book, columns, (time, rows), people, limits, self.totals, tuple(out))
+        done = self._replay(memory, book, columns, people, limits, self.totals, tuple(out))
+        self.totals[13] += done
         self.waiting = (known[done:], slot_of[who[done:]])
         self.sums.path.extend(out.total[:done], out.settled_lam[:done], lambda at: int(out.settled_row[at]))
         return out
@@ -173,8 +179,8 @@ class LateRun(Run):
         made = super().result(certificate, backend)
         served = {}
         if self.people is not None:
-            sums = self.totals[14:20].reshape(2, 3).T.tolist()
-            served = {name: Served(*both) for name, both in zip(CUSTOMER_KINDS, sums, strict=True) if both[0]}
+            kinds = zip(CUSTOMER_KINDS, self.by_kind.T.tolist(), strict=False)  # the last is no customer
+            served = {name: Served(*both) for name, both in kinds if both[0]}
         most = max(1, int(self.slots.counts[1]))
         return replace(made, refused=int(refused), refused_stake=refused_stake, served=served, most_open=most)
 
@@ -188,4 +194,4 @@ class LateRun(Run):
     @property
     def wanted_stake(self) -> float | None:
         """What the customers would have staked at c = 0; None without customers."""
-        return None if self.people is None else float(self.totals[7])
+        return None if self.people is None else float(self.by_kind[0].sum())
