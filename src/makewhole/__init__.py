@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from makewhole.insured.thaw import Thaw
     from makewhole.mending.classifier import SoundClassifier
     from makewhole.protocol import play
+    from makewhole.watching.watch import Watch
 
 __version__ = "0.1.0"
 
@@ -65,6 +66,7 @@ __all__ = [
     "TeachingError",
     "Thaw",
     "UnknownForecast",
+    "Watch",
     "agents",
     "audit",
     "backtest",
@@ -110,6 +112,7 @@ _HOMES = {
     "TeachingError": "insured.refusals",
     "Thaw": "insured.thaw",
     "UnknownForecast": "insured.refusals",
+    "Watch": "watching.watch",
     "agents": "agents",
     "audit": "auditing.audit",
     "backtest": "backtesting.backtest",

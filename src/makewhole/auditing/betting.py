@@ -13,19 +13,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from makewhole import bounds
 from makewhole.arguments import Floats
 from makewhole.auditing.clusters import divide_risk
 from makewhole.auditing.evidence import Evidence, GapBounds, smallest_unrefuted
 from makewhole.auditing.groupings import Group
 from makewhole.auditing.means import Means
 from makewhole.auditing.sums import BettingRows, Columns
+from makewhole.bounds import BETTING_SHARES
 from makewhole.insured.monitor import boundary
 from makewhole.jit import call, jit
 
 _METHOD = "betting in order of time (Waudby-Smith and Ramdas 2024; bounds of Howard et al. 2021)"
 
-# The stakes on each unit, as shares of the most that the bettor can stake without ever owing anything.
-_SHARES = 0.98 * 2.0 ** -np.arange(10)
 _LEAST_SHARE = 0.01  # of the rows; as in `clusters`
 _MOST = 1e290  # a cap on a bettor's money, so that it cannot overflow: the evidence is overwhelming by then
 
@@ -189,7 +189,7 @@ def bettors(
     sums: Any,
 ) -> float:
     """Play all units; returns the most money that all bettors ever had together, starting from 1."""
-    count, stakes = len(share), len(_SHARES)
+    count, stakes = len(share), len(BETTING_SHARES)
     money = np.full((count, 2, stakes), 0.5 / stakes)
     now = np.zeros((count, 4))  # of the current unit: rows, Σμ, Σ(y − μ), Σc
     touched = np.empty(count, np.int64)
@@ -237,8 +237,10 @@ def settle(now: Any, money: Any, caps: Any, sums: Any) -> float:
         wins = error if side == 0 else -error
         loses = mu if side == 0 else rows - mu
         caps[side] = max(caps[side], loses + price, _LEAST_SHARE * rows)
-        for k in range(len(_SHARES)):
-            money[side, k] = min(money[side, k] * (1.0 + _SHARES[k] * (wins - price) / caps[side]), _MOST)
+        for k in range(len(BETTING_SHARES)):
+            money[side, k] = min(
+                money[side, k] * (1.0 + BETTING_SHARES[k] * (wins - price) / caps[side]), _MOST
+            )
             total += money[side, k]
     expected = sums[1] / sums[0] * rows if sums[0] > 0.0 else 0.0
     sums[2] += (error - expected) ** 2
@@ -250,4 +252,4 @@ def settle(now: Any, money: Any, caps: Any, sums: Any) -> float:
 
 @functools.cache
 def _bettors() -> Callable[..., Any]:
-    return jit(bettors, settle)
+    return jit(bettors, settle, modules=(bounds,))
