@@ -175,3 +175,22 @@ def test_an_audit_given_to_the_picture_of_a_backtest_is_named() -> None:
         TypeError, match="report must be a BacktestResult, which mw.backtest returns; got AuditRep"
     ):
         mw.plots.LossDisplay.from_report(report)
+
+
+def test_a_watch_is_drawn_with_its_alarms() -> None:
+    watch = mw.Watch(groups=["carrier"])
+    for day in range(300):
+        watch.see(0.2, int(day % 5 == 0), groups={"carrier": "$AA"}, at=day)
+        watch.see(0.2, int(day % (5 if day < 150 else 2) == 0), groups={"carrier": "UA"}, at=day)
+    display = mw.plots.WatchDisplay.from_watch(watch)
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert legend[0] == "carrier UA"
+    assert r"carrier \$AA" in legend
+    assert len(display.ax_.collections) == 2 * len(watch.alarms())
+    one = mw.plots.WatchDisplay.from_watch(watch, groups=[{"carrier": "UA"}])
+    times, _, excess = watch.history({"carrier": "UA"})
+    assert one.ax_.lines[0].get_xdata().tolist() == times
+    assert one.ax_.lines[0].get_ydata().tolist() == excess
+    not_a_watch: Any = "watch"
+    with pytest.raises(TypeError, match="watch must be a makewhole.Watch; got str"):
+        mw.plots.WatchDisplay.from_watch(not_a_watch)

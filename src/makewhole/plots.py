@@ -1,4 +1,4 @@
-"""Pictures of audits, backtests and capitals, as Display objects like those of scikit-learn.
+"""Pictures of audits, watches, backtests and capitals, as Display objects like those of scikit-learn.
 
 Each display has `from_estimator`, `from_predictions` and `from_report`. matplotlib is imported when one is
 drawn.
@@ -19,6 +19,7 @@ from makewhole.backtesting.capital import CapitalReport
 from makewhole.backtesting.result import BacktestResult, Curve
 from makewhole.corrections import Correction
 from makewhole.insured.forecaster import InsuredForecaster
+from makewhole.watching.watch import Watch
 
 # Okabe and Ito's colours, which colour-blind people can tell apart; each has its own dash, for grey print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -422,3 +423,57 @@ class CapitalDisplay:
         ax.legend(frameon=False)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+class WatchDisplay:
+    """How many more events than forecast each group of a watch has had so far, over time.
+
+    A line that stays level belongs to forecasts that are right; its slope is the gap. A full dot is an alarm
+    (since when it likely was, an empty one). By default the six groups with the strongest evidence are drawn.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> watch = mw.Watch(bins=1)
+    >>> for day in range(100):
+    ...     watch.see(0.2, day % 2, at=day)
+    >>> mw.plots.WatchDisplay.from_watch(watch).ax_.get_ylabel()
+    'events beyond the forecast, so far'
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+
+    @classmethod
+    def from_watch(cls, watch: Any, *, ax: Any = None, groups: Any = None) -> Self:
+        """Draw a `makewhole.Watch`; `groups` are those to draw, such as `[{"carrier": "AA"}]`."""
+        if not isinstance(watch, Watch):
+            raise TypeError(f"watch must be a makewhole.Watch; got {type(watch).__name__}")
+        return cls(watch).plot(ax=ax, groups=groups)
+
+    def plot(self, *, ax: Any = None, groups: Any = None) -> Self:
+        """Draw into `ax`, or into a new figure."""
+        ax, watch = _axes(ax, (8.0, 4.5)), self.watch
+        shown = [watch.state(g).group for g in groups or [s.group for s in watch.groups()[:6]]]
+        for k, group in enumerate(shown):
+            times, _, excess = watch.history(group)
+            style: Any = {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
+            ax.plot(times, excess, label=_literal(str(group), 40), linewidth=1.6, **style)
+            for alarm in watch.alarms():
+                if alarm.group == group and times:
+                    self._mark(ax, alarm, times, excess, style["color"])
+        ax.axhline(0.0, color="0.4", linewidth=0.9, zorder=1)
+        ax.set_xlabel("time")
+        ax.set_ylabel("events beyond the forecast, so far")
+        ax.spines[["top", "right"]].set_visible(False)
+        if shown:
+            ax.legend(frameon=False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    @staticmethod
+    def _mark(ax: Any, alarm: Any, times: list[Any], excess: list[float], colour: str) -> None:
+        """Mark since when an alarm likely was, and when it was raised."""
+        for time, face in ((alarm.since, "white"), (alarm.raised, colour)):
+            at = min(range(len(times)), key=lambda k: abs(times[k] - time))
+            ax.scatter([times[at]], [excess[at]], facecolor=face, edgecolor=colour, s=45, zorder=3)

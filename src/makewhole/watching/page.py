@@ -74,7 +74,7 @@ def _rows(watch: Watch) -> list[tuple[str, ...]]:
             f"{s.mu:.4f}",
             f"{s.outcome:.4f}",
             f"{s.gap:+.4f}",
-            f"{s.smallest_c:.4g}" if s.smallest_c else "-",
+            f"{s.smallest_c:.4g}" if s.refuted else "-",
         )
         for s in watch.groups()[:_SHOWN]
     ]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -31,7 +31,8 @@ from makewhole.watching._kernel import (
     compiled_rows,
     make_memory,
 )
-from makewhole.watching.groups import BINS_NAME, WatchedGroup, Groups, risk_share
+from makewhole.watching.findings import Alarm, GroupState, urgency
+from makewhole.watching.groups import BINS_NAME, Groups, risk_share
 from makewhole.watching.page import describe_watch, render_watch
 from makewhole.watching.reading import WatchedRows, read_names, read_rows
 from makewhole.watching.times import (
@@ -50,51 +51,6 @@ _PRICES = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
 _BOTH = frozenset({0, 1})  # a lookup is faster than reading a number
 _BATCH = 4096  # rows that are kept before they are handed to the compiled loop
 _PIECE = 1 << 16  # rows of a frame that are handed over together
-
-
-class Alarm(NamedTuple):
-    """A group whose forecasts were off: it happened more often than forecast by over c, or less often.
-
-    At some time up to `raised` the group's forecasts were off by more than `at_least`, on average over the
-    rows of a cluster, in this direction. `since` estimates when that began. `confidence` is the probability
-    that every alarm that the watch ever raises is right, in all groups and at all times together. `rows` is
-    how many rows of the group had been bet on by then; `mu` and `outcome` are the means of all its rows now.
-    """
-
-    group: WatchedGroup
-    direction: str
-    since: Any
-    raised: Any
-    at_least: float
-    confidence: float
-    rows: int
-    mu: float
-    outcome: float
-
-    def __str__(self) -> str:
-        side = f"happened {self.direction} often than forecast"
-        return (
-            f"{self.group}: {side}, off by more than {self.at_least:.3g}; likely since {self.since}, raised "
-            f"{self.raised} ({self.rows:,} rows)"
-        )
-
-
-class GroupState(NamedTuple):
-    """What a watch knows of one group; a c up to `smallest_c` is refuted. `unbet` rows were over the cap."""
-
-    group: WatchedGroup
-    rows: int
-    mu: float
-    outcome: float
-    smallest_c: float
-    clusters: int
-    unbet: int
-    confidence: float
-
-    @property
-    def gap(self) -> float:
-        """How much more often it happened than was forecast, over all rows."""
-        return self.outcome - self.mu
 
 
 class Watch:
@@ -353,14 +309,18 @@ class Watch:
         `group` is such as `{"carrier": "AA"}`. The values tried are 0, 0.01, 0.02 and so on up to 0.5, and
         the watch's own c. Raises a ValueError if no forecast of the group was seen.
         """
-        self._settle()
-        return self._state(self._groups.find(group)).smallest_c
+        return self.state(group).smallest_c
 
     def groups(self) -> list[GroupState]:
         """Return what is known of every group that has rows, those with the largest refuted c first."""
         self._settle()
         states = [self._state(g) for g in range(len(self._groups))]
-        return sorted((s for s in states if s.rows), key=lambda s: (-s.smallest_c, -abs(s.gap) * s.rows**0.5))
+        return sorted((s for s in states if s.rows), key=urgency)
+
+    def state(self, group: Any = None) -> GroupState:
+        """Return what is known of all forecasts, or of one group, such as `{"carrier": "AA"}`."""
+        self._settle()
+        return self._state(self._groups.find(group))
 
     def history(self, group: Any = None) -> tuple[list[Any], list[int], list[float]]:
         """Return a group's past at up to 128 moments: the time, its rows, and Σ(y − μ) so far."""
@@ -401,6 +361,18 @@ class Watch:
         pages.check_path(path)
         pages.write(path, pages.page(title, render_watch(self, pictures)))
 
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments that the watch was made with."""
+        return {
+            "groups": list(self._groups.columns),
+            "cluster": self.cluster,
+            "confidence": self.confidence,
+            "c": self.c,
+            "bins": self._groups.bins,
+            "graded": self.graded,
+            "largest_cluster": self.largest_cluster,
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Return the alarms and all groups as plain data, for JSON; times are text, except numbers."""
         alarms = [alarm._asdict() | {"group": alarm.group._asdict()} for alarm in self.alarms()]
@@ -420,7 +392,7 @@ class Watch:
         Raises a TypeError if an id that waits is neither text nor a number.
         """
         self._settle()
-        saved.write(path, self._settings(), self._progress(), self._groups, self._memory, self._waiting)
+        saved.write(path, self.settings(), self._progress(), self._groups, self._memory, self._waiting)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -429,17 +401,6 @@ class Watch:
         watch = cls(**content["settings"])
         watch._restore(content)
         return watch
-
-    def _settings(self) -> dict[str, Any]:
-        return {
-            "groups": list(self._groups.columns),
-            "cluster": self.cluster,
-            "confidence": self.confidence,
-            "c": self.c,
-            "bins": self._groups.bins,
-            "graded": self.graded,
-            "largest_cluster": self.largest_cluster,
-        }
 
     def _progress(self) -> dict[str, Any]:
         unit = None if math.isinf(self._unit) else self._unit
@@ -572,7 +533,7 @@ class Watch:
     def _state(self, g: int) -> GroupState:
         memory: Memory = self._memory
         if g >= len(memory.enough):  # its first forecast waits for an outcome
-            return GroupState(self._groups.all[g], 0, 0.0, 0.0, 0.0, 0, 0, self.confidence)
+            return GroupState(self._groups.all[g], 0, 0.0, 0.0, False, 0.0, 0, 0, self.confidence)
         sums, rows = memory.sums[g], max(1.0, memory.sums[g, ALL_ROWS])
         level = int(memory.level[g].max())
         return GroupState(
@@ -580,6 +541,7 @@ class Watch:
             rows=int(sums[ALL_ROWS]),
             mu=float(sums[ALL_MU] / rows),
             outcome=float(sums[ALL_Y] / rows),
+            refuted=level > 0,
             smallest_c=float(self._prices[level - 1]) if level else 0.0,
             clusters=int(sums[UNITS]),
             unbet=int(sums[UNBET]),
