@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from makewhole import agents, checks, forecasters, multiclass, plots
     from makewhole.auditing.audit import audit
+    from makewhole.auditing.value import value
     from makewhole.backtesting.backtest import backtest
     from makewhole.backtesting.capital import find_capital
     from makewhole.bets import delay_quote, hedge, loss_bounds, must_accept, payment, premium
@@ -84,6 +85,7 @@ __all__ = [
     "play",
     "plots",
     "premium",
+    "value",
 ]
 
 # Public names are loaded when they are first asked for, to keep `import makewhole` and the command line fast.
@@ -133,6 +135,7 @@ _HOMES = {
     "premium": "bets",
     "river": "river",
     "studies": "studies",
+    "value": "auditing.value",
 }
 
 

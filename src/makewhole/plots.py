@@ -1,4 +1,4 @@
-"""Pictures of audits, watches, backtests and capitals, as Display objects like those of scikit-learn.
+"""Pictures of audits, watches, values, backtests and capitals, as Display objects like those of scikit-learn.
 
 Each display has `from_estimator`, `from_predictions` and `from_report`. matplotlib is imported when one is
 drawn.
@@ -14,6 +14,7 @@ import numpy as np
 from makewhole import frames
 from makewhole.auditing.audit import audit_arrays
 from makewhole.auditing.report import AuditReport
+from makewhole.auditing.value import ValueReport
 from makewhole.backtesting.backtest import backtest
 from makewhole.backtesting.capital import CapitalReport
 from makewhole.backtesting.result import BacktestResult, Curve
@@ -477,3 +478,76 @@ class WatchDisplay:
         for time, face in ((alarm.since, "white"), (alarm.raised, colour)):
             at = min(range(len(times)), key=lambda k: abs(times[k] - time))
             ax.scatter([times[at]], [excess[at]], facecolor=face, edgecolor=colour, s=45, zorder=3)
+
+
+class ValueDisplay:
+    """What decisions by forecasts save, against always acting the same, with bounds.
+
+    Over a range of cost–loss ratios it is the value curve of one group: the saving with its bounds, what
+    knowing every outcome would save, and what insured decisions save. For one loss table it is the saving of
+    each group.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> import pandas as pd
+    >>> log = pd.DataFrame({"mu": [0.1, 0.7] * 500, "y": ([0, 1] * 4 + [0, 0]) * 100})
+    >>> mw.plots.ValueDisplay.from_report(mw.value(log)).ax_.get_xlabel()
+    'cost–loss ratio'
+    """
+
+    def __init__(self, report: ValueReport) -> None:
+        self.report = report
+
+    @classmethod
+    def from_report(cls, report: Any, *, ax: Any = None, group: str = "", value: str = "") -> Self:
+        """Draw a report of `makewhole.value`; over ratios, that of one group (by default all decisions)."""
+        if not isinstance(report, ValueReport):
+            kind = type(report).__name__
+            raise TypeError(f"report must be a ValueReport, which mw.value returns; got {kind}")
+        return cls(report).plot(ax=ax, group=group, value=value)
+
+    def plot(self, *, ax: Any = None, group: str = "", value: str = "") -> Self:
+        """Draw into `ax`, or into a new figure."""
+        if self.report.points[0].ratio is None:
+            ax = self._plot_groups(ax)
+        else:
+            points = self.report.of(group, value)
+            if not points:
+                raise ValueError(f"group and value must be in the report; got {group!r}, {value!r}")
+            ax = self._plot_curve(ax, points)
+        ax.spines[["top", "right"]].set_visible(False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _plot_curve(self, ax: Any, points: Any) -> Any:
+        ax, ratios = _axes(ax, (7.0, 4.5)), [point.ratio for point in points]
+        low, high = ([getattr(point.saving, end) for point in points] for end in ("low", "high"))
+        sure = f"{100 * self.report.confidence:.6g} % for all at once"
+        ax.fill_between(ratios, low, high, color=COLOURS[5], alpha=0.35, linewidth=0, label=sure)
+        curves: dict[str, list[float]] = {
+            "decisions by the forecast": [point.saving.value for point in points],
+            "knowing the outcome": [point.fixed - point.knowing for point in points],
+        }
+        if self.report.c is not None:
+            curves[f"insured at c = {self.report.c}"] = [point.fixed - point.insured for point in points]
+        for k, (name, curve) in enumerate(curves.items()):
+            ax.plot(ratios, curve, label=_literal(name), color=COLOURS[k], linestyle=DASHES[k], linewidth=1.6)
+        ax.axhline(0.0, color="0.4", linewidth=0.9, zorder=1)
+        ax.set_xlabel("cost–loss ratio")
+        ax.set_ylabel("saved per decision, against always acting the same")
+        ax.legend(frameon=False)
+        return ax
+
+    def _plot_groups(self, ax: Any) -> Any:
+        points = self.report.points
+        ax = _axes(ax, (7.5, 1.4 + 0.3 * len(points)))
+        for place, point in enumerate(points):
+            value, low, high = point.saving
+            ax.errorbar(value, place, xerr=[[value - low], [high - value]], **_BARS)
+            ax.scatter(value, place, color=COLOURS[0], s=22, zorder=3)
+        ax.axvline(0.0, color="0.5", linewidth=0.9, zorder=0)
+        ax.set_yticks(range(len(points)), [_literal(point.name, 40) for point in points], fontsize=9)
+        ax.invert_yaxis()
+        ax.set_xlabel("saved per decision, against always acting the same")
+        return ax

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from makewhole import arguments
+from makewhole import arguments, frames
 from makewhole.arguments import Floats
 from makewhole.watching.times import Kind, read_times
 
@@ -43,7 +43,7 @@ def read_names(groups: Any) -> list[str]:
 
 def read_rows(frame: Any, graded: bool) -> WatchedRows:
     """Read a narwhals frame whose columns are named by the arguments of `see_many`."""
-    mu, y = _numbers(frame, "mu"), _numbers(frame, "outcome")
+    mu, y = frames.read_numbers(frame, "mu"), frames.read_numbers(frame, "outcome")
     kind, at = read_times(frame["at"]) if "at" in frame.columns else ("row", np.zeros(len(mu)))
     late = np.isnan(y) & _present(frame, "id")
     kept = ~np.isnan(mu) & ~np.isnan(at) & (late | ~np.isnan(y))
@@ -71,17 +71,6 @@ def read_rows(frame: Any, graded: bool) -> WatchedRows:
         labels=labels,
         missing=int(len(mu) - len(order)),
     )
-
-
-def _numbers(frame: Any, argument: str) -> Floats:
-    """Return a column as floats, NaN where a number is missing; raise a TypeError if it holds others."""
-    import narwhals as nw
-
-    series = frame[argument]
-    if not (series.dtype.is_numeric() or series.dtype == nw.Boolean or not len(series.drop_nulls())):
-        example = series.drop_nulls().to_list()[0]
-        raise TypeError(f"{argument} must be a column of numbers; got {series.dtype}, as in {example!r}")
-    return np.asarray(series.cast(nw.Float64).to_numpy(), np.float64)
 
 
 def _present(frame: Any, argument: str) -> Any:
