@@ -464,6 +464,11 @@ class WatchDisplay:
                 if alarm.group == group and times:
                     self._mark(ax, alarm, times, excess, style["color"])
         ax.axhline(0.0, color="0.4", linewidth=0.9, zorder=1)
+        if shown and hasattr(watch.history(shown[0])[0][0], "year"):
+            from makewhole.extras import need
+
+            dates = need("matplotlib.dates", "cli")
+            ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(ax.xaxis.get_major_locator()))
         ax.set_xlabel("time")
         ax.set_ylabel("events beyond the forecast, so far")
         ax.spines[["top", "right"]].set_visible(False)

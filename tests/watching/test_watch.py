@@ -47,7 +47,7 @@ def slow_money(rows: pd.DataFrame, price: float, side: int, alone: bool = False)
                 if len(bet) + 1 <= most_rows and sum(loses[j] for j in bet) + loses[k] <= most_loss:
                     bet.append(k)
             win = sum(error[k] for k in bet) - price * len(bet)
-            weight = next(1 / (e * (e + 1) * 2 ** (e - 1)) for e in range(1, 99) if number < 2**e)
+            weight = next(1 / (e * (e + 1) * 2 ** (e - 1)) for e in range(1, 99) if number - 1 < 2**e)
             for k, share in enumerate(SHARES):
                 if share * (most_loss + price * most_rows) > 0.999 * most_loss:
                     starts[k] = [0.0]
@@ -196,8 +196,8 @@ def test_late_outcomes_count_in_the_order_of_the_forecasts() -> None:
         prompt.see(mu[k], int(y[k]), at=k)
     for k in np.argsort(-y, kind="stable").tolist():  # all events first
         late.outcome(k, int(y[k]))
-        if y[k] == 1 and k == 0:
-            assert late.oldest == 1
+        if k % 7 == 0:
+            assert y[k] == 0 or not late.alarms()  # while only events are known, nothing looks wrong
     assert late.waiting == 0
     assert late.alarms() == prompt.alarms()
     np.testing.assert_array_equal(late._memory.money, prompt._memory.money)

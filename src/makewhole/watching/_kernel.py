@@ -154,7 +154,7 @@ def end_unit(memory: Any, prices: Any, watched: int, alone: bool, largest: float
         now, sums = memory.now[g], memory.sums[g]
         sums[UNITS] += 1.0
         if memory.caps[g, 0] > 0.0:  # without a known size, a group's first unit only sets the caps
-            settle(memory, g, prices, watched)
+            settle(memory, g, prices, watched, prior_weight(sums[UNITS] - (largest == 0.0), 1))
         if largest == 0.0:
             grow_caps(memory.caps[g], now, alone)
         remember(memory.history[g], sums, now[LAST])
@@ -162,10 +162,9 @@ def end_unit(memory: Any, prices: Any, watched: int, alone: bool, largest: float
     memory.current[1] = 0
 
 
-def settle(memory: Any, g: int, prices: Any, watched: int) -> None:
-    """Settle the bets of group g on one unit, at all prices; raise its alarms."""
+def settle(memory: Any, g: int, prices: Any, watched: int, put_in: float) -> None:
+    """Settle the bets of group g on one unit, at all prices, with new money put in; raise its alarms."""
     now, caps, sums = memory.now[g], memory.caps[g], memory.sums[g]
-    put_in = prior_weight(sums[UNITS], 1)
     for side in range(2):
         rows, error = now[SIDES + 3 * side], now[SIDES + 3 * side + 2]
         wins, cap = error if side == 0 else -error, caps[1 + side]
@@ -173,13 +172,13 @@ def settle(memory: Any, g: int, prices: Any, watched: int) -> None:
         for p in range(len(prices)):
             won = (wins - prices[p] * rows) / cap
             worst = (cap + prices[p] * caps[0]) / cap
-            total = multiply(memory.money, g, side, p, put_in, won, worst)
+            multiply(memory.money, g, side, p, put_in, won, worst)
             # The money of 1 put in at the best time (CUSUM), for `find_start`.
             if memory.best[g, side, p] < 1.0:
                 memory.best[g, side, p], memory.starts[g, side, p] = 1.0, now[FIRST]
             factor = 1.0 + min(share, _SAFE / worst) * won
             memory.best[g, side, p] = min(memory.best[g, side, p] * factor, _MOST)
-            if refuted == p and total >= memory.enough[g]:
+            if refuted == p and add_up(memory.money, g, side, p) >= memory.enough[g]:
                 refuted = p + 1
         memory.level[g, side] = max(memory.level[g, side], refuted)
         alarm = memory.alarms[g, side]
@@ -188,24 +187,21 @@ def settle(memory: Any, g: int, prices: Any, watched: int) -> None:
             alarm[SINCE] = find_start(memory.best[g, side], memory.starts[g, side], watched)
 
 
-def multiply(money: Any, g: int, side: int, p: int, put_in: float, won: float, worst: float) -> float:
-    """Settle the bets at one price, with all shares; returns the money of all of them.
+def multiply(money: Any, g: int, side: int, p: int, put_in: float, won: float, worst: float) -> None:
+    """Settle the bets at one price, with all shares, in a loop that runs in vector registers.
 
-    `won` is what a stake of 1 wins, and `worst` the most that it can lose. The loops are apart from each
-    other so that the second runs in vector registers.
+    `won` is what a stake of 1 wins, and `worst` the most that it can lose.
     """
-    first, shares = 0, len(BETTING_SHARES)
-    while first < shares and BETTING_SHARES[first] * worst > _SAFE:
-        money[g, side, p, first] = 0.0
-        first += 1
-    for k in range(first, shares):
-        money[g, side, p, k] = (money[g, side, p, k] + put_in) * (1.0 + BETTING_SHARES[k] * won)
+    for k in range(len(BETTING_SHARES)):
+        after = min((money[g, side, p, k] + put_in) * (1.0 + BETTING_SHARES[k] * won), _MOST)
+        money[g, side, p, k] = after if BETTING_SHARES[k] * worst <= _SAFE else 0.0
+
+
+def add_up(money: Any, g: int, side: int, p: int) -> float:
+    """Return the money of all shares at one price."""
     total = 0.0
-    for k in range(first, shares):
+    for k in range(len(BETTING_SHARES)):
         total += money[g, side, p, k]
-    if total > _MOST:
-        for k in range(first, shares):
-            money[g, side, p, k] = min(money[g, side, p, k], _MOST)
     return total
 
 
@@ -253,7 +249,7 @@ def remember(history: Any, sums: Any, at: float) -> None:
     sums[KEPT] = kept
 
 
-_STEPS = (add_row, settle, multiply, find_start, grow_caps, remember, prior_weight)
+_STEPS = (add_row, settle, multiply, add_up, find_start, grow_caps, remember, prior_weight)
 
 
 @functools.cache
