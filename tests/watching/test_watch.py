@@ -265,6 +265,15 @@ def test_a_cluster_is_settled_when_it_ends() -> None:
     watch.see(0.2, 1, at=dt.date(2026, 1, 31))
 
 
+def test_times_that_are_fractions_make_clusters_like_whole_ones() -> None:
+    table = rows_of(8, days=30)
+    whole, halves = mw.Watch(cluster="at"), mw.Watch(cluster="at")
+    whole.see_many(table, at="day")
+    halves.see_many(table.assign(day=table["day"] / 2), at="day")
+    assert [state.clusters for state in halves.groups()] == [state.clusters for state in whole.groups()]
+    np.testing.assert_array_equal(halves._memory.money, whole._memory.money)
+
+
 def test_the_parts_of_the_risk_add_up_to_one() -> None:
     shares = [risk_share(number) for number in range(100_000)]
     assert 0.9 < sum(shares) <= 1
@@ -375,6 +384,8 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
         ("memory", lambda c: c["memory"]["money"].__setitem__(0, -1.0), "money must not be negative"),
         ("memory", lambda c: c["memory"]["sums"].pop(), "sums must have"),
         ("groups", lambda c: c["groups"].append(["other", "x"]), "no column 'other'"),
+        ("progress", lambda c: c["progress"].update(seen=-1), "counts must be whole numbers"),
+        ("progress", lambda c: c["progress"].update(kind="x"), "kind='x' is not a kind of time"),
         ("groups", lambda c: c["groups"].__setitem__(0, ["a", "b"]), "first groups"),
     ):
         content = json.loads(json.dumps(document["content"]))

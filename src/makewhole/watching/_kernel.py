@@ -36,10 +36,9 @@ class Memory(NamedTuple):
     """What a watch remembers: arrays whose first index is the group's number.
 
     `money` is [group, side, price, share]. `best` and `starts` are [group, side, price]: the money of 1 put
-    in at the best time, and that time. `caps` are the most rows of a unit, and the
-    most that each side can lose. `level` is how many prices each side has refuted. `enough` is the money at
-    which a price is refuted. `touched` are the groups of the unit that has begun; `current` holds that unit's
-    number and how many groups it has touched.
+    in at the best time, and that time. `caps` are the most rows of a unit, and the most that each side can
+    lose. `level` is how many prices each side has refuted. `enough` is the money at which a price is refuted.
+    `touched` are the groups of the unit that has begun, `count` how many they are, `unit` its number.
     """
 
     money: Any
@@ -53,7 +52,8 @@ class Memory(NamedTuple):
     history: Any
     enough: Any
     touched: Any
-    current: Any
+    count: Any
+    unit: Any
 
 
 def make_memory(groups: int, prices: int) -> Memory:
@@ -71,7 +71,8 @@ def make_memory(groups: int, prices: int) -> Memory:
         history=np.zeros((groups, POINTS, 3)),
         enough=np.full(groups, np.inf),
         touched=np.zeros(groups, np.int64),
-        current=np.zeros(2, np.int64),
+        count=np.zeros(1, np.int64),
+        unit=np.zeros(1),
     )
 
 
@@ -109,9 +110,9 @@ def watch_rows(
     for t in range(len(mu)):
         if np.isnan(y[t]):
             continue
-        if unit[t] != memory.current[0]:
+        if unit[t] != memory.unit[0]:
             end_unit(memory, prices, watched, alone, largest)
-            memory.current[0] = unit[t]
+            memory.unit[0] = unit[t]
         for j in range(cells.shape[1]):
             if cells[t, j] >= 0:
                 add_row(memory, cells[t, j], mu[t], y[t], at[t], largest)
@@ -123,8 +124,8 @@ def add_row(memory: Any, g: int, mu: float, y: float, at: float, largest: float)
     """Add one row to the current unit of group g, on each side where it fits under the cap."""
     now, caps, sums = memory.now[g], memory.caps[g], memory.sums[g]
     if now[ROWS] == 0.0:
-        memory.touched[memory.current[1]] = g
-        memory.current[1] += 1
+        memory.touched[memory.count[0]] = g
+        memory.count[0] += 1
         now[FIRST] = at
         if largest > 0.0:
             caps[:] = largest
@@ -149,7 +150,7 @@ def add_row(memory: Any, g: int, mu: float, y: float, at: float, largest: float)
 
 def end_unit(memory: Any, prices: Any, watched: int, alone: bool, largest: float) -> None:
     """Settle the bets of the current unit in all groups that it touched."""
-    for i in range(memory.current[1]):
+    for i in range(memory.count[0]):
         g = memory.touched[i]
         now, sums = memory.now[g], memory.sums[g]
         sums[UNITS] += 1.0
@@ -159,7 +160,7 @@ def end_unit(memory: Any, prices: Any, watched: int, alone: bool, largest: float
             grow_caps(memory.caps[g], now, alone)
         remember(memory.history[g], sums, now[LAST])
         now[:] = 0.0
-    memory.current[1] = 0
+    memory.count[0] = 0
 
 
 def settle(memory: Any, g: int, prices: Any, watched: int, put_in: float) -> None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from os import PathLike
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from makewhole import saving
 from makewhole.watching._kernel import Memory
 from makewhole.watching.groups import Groups
+from makewhole.watching.times import Kind
 from makewhole.watching.waiting import RowQueue
 
 KIND, VERSION = "makewhole.watch", 1
 _PARTS = ("settings", "progress", "groups", "memory", "waiting")
 # Made anew from the settings and the groups, so not saved.
 _DERIVED = ("enough",)
+# Not by group.
+_SINGLE = ("count", "unit")
 _COLUMNS = ("mu", "y", "at", "unit", "cells")
 
 
@@ -29,7 +33,7 @@ def write(
     queue["y"] = [0.0 if k in unknown else y for k, y in enumerate(waiting.y)]
     queue["y"] = [None if y != y else y for y in queue["y"]]  # dropped rows
     kept = {
-        name: (array if name == "current" else array[: len(groups)]).ravel().tolist()
+        name: (array if name in _SINGLE else array[: len(groups)]).ravel().tolist()
         for name, array in memory._asdict().items()
         if name not in _DERIVED
     }
@@ -51,6 +55,16 @@ def read(path: str | PathLike[str]) -> Any:
     return content
 
 
+def check_progress(progress: Any) -> None:
+    """Check how far the watch has come."""
+    counts = [progress[name] for name in ("seen", "missing", "dropped", "in_unit")]
+    _check(all(type(n) is int and n >= 0 for n in counts), "its counts must be whole numbers")
+    _check(progress["kind"] in (None, *get_args(Kind)), f"kind={progress['kind']!r} is not a kind of time")
+    _check(type(progress["ended"]) is bool, "ended must be true or false")
+    unit = progress["unit"]
+    _check(unit is None or (isinstance(unit, (int, float)) and math.isfinite(unit)), "unit must be finite")
+
+
 def restore_groups(content: Any, groups: Groups) -> None:
     """Add the saved groups, in their order."""
     known = [list(group) for group in groups.all]
@@ -67,7 +81,7 @@ def restore_memory(content: Any, memory: Memory, groups: int) -> None:
     for name, array in memory._asdict().items():
         if name in _DERIVED:
             continue
-        part = array if name == "current" else array[:groups]
+        part = array if name in _SINGLE else array[:groups]
         numbers = np.array(content["memory"][name], array.dtype)
         _check(numbers.size == part.size, f"{name} must have {part.size} numbers")
         _check(bool(np.isfinite(numbers).all()), f"{name} must be finite")
@@ -75,7 +89,7 @@ def restore_memory(content: Any, memory: Memory, groups: int) -> None:
             _check(bool((numbers >= 0).all()), f"{name} must not be negative")
         part[...] = numbers.reshape(part.shape)
     _check(bool((memory.touched < groups).all()), "touched must be numbers of groups")
-    _check(0 <= memory.current[1] <= groups, "current must count groups")
+    _check(0 <= memory.count[0] <= groups, "count must be at most the number of groups")
 
 
 def restore_waiting(content: Any, waiting: RowQueue, groups: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +38,8 @@ class RowQueue:
         self.at: list[float] = []
         self.unit: list[float] = []
         self.cells: list[int] = []
-        self.places: dict[Any, int] = {}
+        # Unlike a dict, it finds its first entry quickly after many have been removed.
+        self.places: OrderedDict[Any, int] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self.mu)

@@ -409,6 +409,7 @@ class Watch:
 
     def _restore(self, content: Any) -> None:
         progress = content["progress"]
+        saved.check_progress(progress)
         self._seen, self.missing, self.dropped = (progress[n] for n in ("seen", "missing", "dropped"))
         self._kind, self._in_unit, self._ended = (progress[n] for n in ("kind", "in_unit", "ended"))
         self._unit = -math.inf if progress["unit"] is None else progress["unit"]
