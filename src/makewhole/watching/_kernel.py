@@ -168,41 +168,42 @@ def settle(memory: Any, g: int, prices: Any, watched: int, put_in: float) -> Non
     now, caps, sums = memory.now[g], memory.caps[g], memory.sums[g]
     for side in range(2):
         rows, error = now[SIDES + 3 * side], now[SIDES + 3 * side + 2]
-        wins, cap = error if side == 0 else -error, caps[1 + side]
-        refuted, share = 0, BETTING_SHARES[np.argmax(memory.money[g, side, watched])]
+        wins, per = error if side == 0 else -error, 1.0 / caps[1 + side]
+        money, best, starts = memory.money[g, side], memory.best[g, side], memory.starts[g, side]
+        refuted, share = 0, BETTING_SHARES[np.argmax(money[watched])]
         for p in range(len(prices)):
-            won = (wins - prices[p] * rows) / cap
-            worst = (cap + prices[p] * caps[0]) / cap
-            multiply(memory.money, g, side, p, put_in, won, worst)
+            won = (wins - prices[p] * rows) * per
+            worst = 1.0 + prices[p] * caps[0] * per
+            multiply(money[p], put_in, won, worst)
             # The money of 1 put in at the best time (CUSUM), for `find_start`.
-            if memory.best[g, side, p] < 1.0:
-                memory.best[g, side, p], memory.starts[g, side, p] = 1.0, now[FIRST]
-            factor = 1.0 + min(share, _SAFE / worst) * won
-            memory.best[g, side, p] = min(memory.best[g, side, p] * factor, _MOST)
-            if refuted == p and add_up(memory.money, g, side, p) >= memory.enough[g]:
+            if best[p] < 1.0:
+                best[p], starts[p] = 1.0, now[FIRST]
+            bold = share if share * worst <= _SAFE else _SAFE / worst
+            best[p] = min(best[p] * (1.0 + bold * won), _MOST)
+            if refuted == p and add_up(money[p]) >= memory.enough[g]:
                 refuted = p + 1
         memory.level[g, side] = max(memory.level[g, side], refuted)
         alarm = memory.alarms[g, side]
         if refuted > watched and alarm[RAISED] == 0.0:
             alarm[RAISED], alarm[WHEN], alarm[BY] = 1.0, now[LAST], sums[ALL_ROWS]
-            alarm[SINCE] = find_start(memory.best[g, side], memory.starts[g, side], watched)
+            alarm[SINCE] = find_start(best, starts, watched)
 
 
-def multiply(money: Any, g: int, side: int, p: int, put_in: float, won: float, worst: float) -> None:
-    """Settle the bets at one price, with all shares, in a loop that runs in vector registers.
+def multiply(money: Any, put_in: float, won: float, worst: float) -> None:
+    """Settle the bets at one price, with all shares.
 
     `won` is what a stake of 1 wins, and `worst` the most that it can lose.
     """
     for k in range(len(BETTING_SHARES)):
-        after = min((money[g, side, p, k] + put_in) * (1.0 + BETTING_SHARES[k] * won), _MOST)
-        money[g, side, p, k] = after if BETTING_SHARES[k] * worst <= _SAFE else 0.0
+        after = min((money[k] + put_in) * (1.0 + BETTING_SHARES[k] * won), _MOST)
+        money[k] = after if BETTING_SHARES[k] * worst <= _SAFE else 0.0
 
 
-def add_up(money: Any, g: int, side: int, p: int) -> float:
+def add_up(money: Any) -> float:
     """Return the money of all shares at one price."""
     total = 0.0
     for k in range(len(BETTING_SHARES)):
-        total += money[g, side, p, k]
+        total += money[k]
     return total
 
 
