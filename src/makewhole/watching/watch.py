@@ -60,8 +60,8 @@ class Watch:
     the forecasts are right to within c, given what was known when they were made, no bettor's money grows in
     the long run; if she gets very rich, they are not. With probability at least `confidence` every alarm that
     is ever raised is right, in all groups and at all times together, however often you look. Part of the
-    money is kept for later, so a change is also found after a long good time: after n clusters it takes
-    about 2·ln(n) / (growth per cluster) longer than with a test that began at the change.
+    money is kept for later, so a change is also found after a long good time: after n clusters it takes more
+    evidence than a test that began at the change, by a factor of about n·log₂(n)².
 
     What is assumed: each forecast was made before anything was known of the outcomes in its own cluster, and
     of outcomes awaited at the same time only those of one cluster depend on each other. Without clusters,
@@ -74,7 +74,7 @@ class Watch:
     ----------
     groups
         The names of columns, such as `["carrier"]`. Every value is a group, from its first forecast on. The
-        first sixteen groups have the largest parts of the risk, later ones smaller parts.
+        first sixteen groups (bins included) have the largest parts of the risk, later ones smaller parts.
     cluster
         Which rows may depend on each other: those of one "hour", "day", "week", "month" or "year" of `at`
         (in UTC, if it has a time zone), or with "at" those of one and the same `at`. None: no two rows. The
