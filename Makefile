@@ -91,6 +91,7 @@ bench-mcgrad:
 figures: $(VENV)/.dev
 	$(BIN)/python docs/build_studies.py
 	$(BIN)/python docs/build_guide.py
+	$(BIN)/python docs/build_watch.py
 
 # Takes the server's screenshots for the docs from a running demonstration. Needs Chromium.
 screenshots: $(VENV)/.dev

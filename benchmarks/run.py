@@ -13,6 +13,7 @@ import bench_ledger
 import bench_mending
 import bench_serve
 import bench_two_layer
+import bench_watch
 from timing import print_rows
 
 
@@ -29,6 +30,7 @@ def main() -> int:
         bench_backtest,
         bench_audit,
         bench_mending,
+        bench_watch,
     )
     for module in modules:
         print(f"\n{(module.__doc__ or '').splitlines()[0]}\n")

@@ -175,3 +175,47 @@ def test_an_audit_given_to_the_picture_of_a_backtest_is_named() -> None:
         TypeError, match="report must be a BacktestResult, which mw.backtest returns; got AuditRep"
     ):
         mw.plots.LossDisplay.from_report(report)
+
+
+def test_a_watch_is_drawn_with_its_alarms() -> None:
+    watch = mw.Watch(groups=["carrier"])
+    for day in range(300):
+        watch.see(0.2, int(day % 5 == 0), groups={"carrier": "$AA"}, at=day)
+        watch.see(0.2, int(day % (5 if day < 150 else 2) == 0), groups={"carrier": "UA"}, at=day)
+    display = mw.plots.WatchDisplay.from_watch(watch)
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert legend[0] == "carrier UA"
+    assert r"carrier \$AA" in legend
+    assert len(display.ax_.collections) == 2 * len(watch.alarms())
+    one = mw.plots.WatchDisplay.from_watch(watch, groups=[{"carrier": "UA"}])
+    times, _, excess = watch.history({"carrier": "UA"})
+    assert one.ax_.lines[0].get_xdata().tolist() == times
+    assert one.ax_.lines[0].get_ydata().tolist() == excess
+    not_a_watch: Any = "watch"
+    with pytest.raises(TypeError, match="watch must be a makewhole.Watch; got str"):
+        mw.plots.WatchDisplay.from_watch(not_a_watch)
+
+
+def test_the_value_of_forecasts_is_drawn() -> None:
+    draw = np.random.default_rng(0)
+    mu = draw.uniform(size=800)
+    log = pd.DataFrame({"mu": mu, "y": (draw.uniform(size=800) < mu).astype(int), "kind": ["$a", "b"] * 400})
+    report = mw.value(log, c=0.02, groups="kind")
+    whole = mw.plots.ValueDisplay.from_report(report)
+    assert whole.ax_.lines[0].get_ydata().tolist() == [point.saving.value for point in report.of()]
+    part = mw.plots.ValueDisplay.from_report(report, group="kind", value="b")
+    assert part.ax_.lines[0].get_ydata().tolist() == [point.saving.value for point in report.of("kind", "b")]
+    assert [text.get_text() for text in part.ax_.get_legend().get_texts()][-1] == "insured at c = 0.02"
+    bars = mw.plots.ValueDisplay.from_report(
+        mw.value(log, losses={"go": (0, 3), "stay": (1, 1)}, groups="kind")
+    )
+    assert [tick.get_text() for tick in bars.ax_.get_yticklabels()] == [
+        "all decisions",
+        r"kind \$a",
+        "kind b",
+    ]
+    with pytest.raises(ValueError, match="group and value must be in the report; got 'kind', 'z'"):
+        mw.plots.ValueDisplay.from_report(report, group="kind", value="z")
+    not_a_report: Any = 3
+    with pytest.raises(TypeError, match="report must be a ValueReport, which mw.value returns; got int"):
+        mw.plots.ValueDisplay.from_report(not_a_report)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from makewhole import agents, checks, forecasters, multiclass, plots
     from makewhole.auditing.audit import audit
+    from makewhole.auditing.value import value
     from makewhole.backtesting.backtest import backtest
     from makewhole.backtesting.capital import find_capital
     from makewhole.bets import delay_quote, hedge, loss_bounds, must_accept, payment, premium
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from makewhole.insured.thaw import Thaw
     from makewhole.mending.classifier import SoundClassifier
     from makewhole.protocol import play
+    from makewhole.watching.watch import Watch
 
 __version__ = "0.1.0"
 
@@ -66,6 +68,7 @@ __all__ = [
     "TeachingError",
     "Thaw",
     "UnknownForecast",
+    "Watch",
     "agents",
     "audit",
     "backtest",
@@ -83,6 +86,7 @@ __all__ = [
     "play",
     "plots",
     "premium",
+    "value",
 ]
 
 # Public names are loaded when they are first asked for, to keep `import makewhole` and the command line fast.
@@ -112,6 +116,7 @@ _HOMES = {
     "TeachingError": "insured.refusals",
     "Thaw": "insured.thaw",
     "UnknownForecast": "insured.refusals",
+    "Watch": "watching.watch",
     "agents": "agents",
     "audit": "auditing.audit",
     "backtest": "backtesting.backtest",
@@ -132,6 +137,7 @@ _HOMES = {
     "premium": "bets",
     "river": "river",
     "studies": "studies",
+    "value": "auditing.value",
 }
 
 

@@ -6,6 +6,9 @@ import importlib.util
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 BACKENDS = ("polars", "pandas", "pyarrow")
 _RENAMED = "makewhole: column "  # the prefix of a renamed column; its original name follows, in hexadecimal
 
@@ -124,6 +127,20 @@ def read_columns(frame: Any, columns: Mapping[str, str]) -> Any:
             )
     chosen = wrapped.select(**{argument: nw.col(column) for argument, column in named.items()})
     return chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
+
+
+def read_numbers(frame: Any, argument: str) -> NDArray[np.float64]:
+    """Return a column of a frame from `read_columns` as floats, NaN where a number is missing.
+
+    Raises a TypeError if it holds something else.
+    """
+    import narwhals as nw
+
+    series = frame[argument]
+    if not (series.dtype.is_numeric() or series.dtype == nw.Boolean or not len(series.drop_nulls())):
+        example = series.drop_nulls().to_list()[0]
+        raise TypeError(f"{argument} must be a column of numbers; got {series.dtype}, as in {example!r}")
+    return np.asarray(series.cast(nw.Float64).to_numpy(), np.float64)
 
 
 def backend_of(frame: Any) -> str | None:

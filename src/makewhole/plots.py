@@ -1,4 +1,4 @@
-"""Pictures of audits, backtests and capitals, as Display objects like those of scikit-learn.
+"""Pictures of audits, watches, values, backtests and capitals, as Display objects like those of scikit-learn.
 
 Each display has `from_estimator`, `from_predictions` and `from_report`. matplotlib is imported when one is
 drawn.
@@ -14,11 +14,13 @@ import numpy as np
 from makewhole import frames
 from makewhole.auditing.audit import audit_arrays
 from makewhole.auditing.report import AuditReport
+from makewhole.auditing.value import ValueReport
 from makewhole.backtesting.backtest import backtest
 from makewhole.backtesting.capital import CapitalReport
 from makewhole.backtesting.result import BacktestResult, Curve
 from makewhole.corrections import Correction
 from makewhole.insured.forecaster import InsuredForecaster
+from makewhole.watching.watch import Watch
 
 # Okabe and Ito's colours, which colour-blind people can tell apart; each has its own dash, for grey print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -422,3 +424,135 @@ class CapitalDisplay:
         ax.legend(frameon=False)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+class WatchDisplay:
+    """How many more events than forecast each group of a watch has had so far, over time.
+
+    A line that stays level belongs to forecasts that are right; its slope is the gap. A full dot is an alarm
+    (since when it likely was, an empty one). By default the six groups with the strongest evidence are drawn.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> watch = mw.Watch(bins=1)
+    >>> for day in range(100):
+    ...     watch.see(0.2, day % 2, at=day)
+    >>> mw.plots.WatchDisplay.from_watch(watch).ax_.get_ylabel()
+    'events beyond the forecast, so far'
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+
+    @classmethod
+    def from_watch(cls, watch: Any, *, ax: Any = None, groups: Any = None) -> Self:
+        """Draw a `makewhole.Watch`; `groups` are those to draw, such as `[{"carrier": "AA"}]`."""
+        if not isinstance(watch, Watch):
+            raise TypeError(f"watch must be a makewhole.Watch; got {type(watch).__name__}")
+        return cls(watch).plot(ax=ax, groups=groups)
+
+    def plot(self, *, ax: Any = None, groups: Any = None) -> Self:
+        """Draw into `ax`, or into a new figure."""
+        ax, watch = _axes(ax, (8.0, 4.5)), self.watch
+        shown = [watch.state(g).group for g in groups or [s.group for s in watch.groups()[:6]]]
+        for k, group in enumerate(shown):
+            times, _, excess = watch.history(group)
+            style: Any = {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
+            ax.plot(times, excess, label=_literal(str(group), 40), linewidth=1.6, **style)
+            for alarm in watch.alarms():
+                if alarm.group == group and times:
+                    self._mark(ax, alarm, times, excess, style["color"])
+        ax.axhline(0.0, color="0.4", linewidth=0.9, zorder=1)
+        if shown and hasattr(watch.history(shown[0])[0][0], "year"):
+            from makewhole.extras import need
+
+            dates = need("matplotlib.dates", "cli")
+            ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(ax.xaxis.get_major_locator()))
+        ax.set_xlabel("time")
+        ax.set_ylabel("events beyond the forecast, so far")
+        ax.spines[["top", "right"]].set_visible(False)
+        if shown:
+            ax.legend(frameon=False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    @staticmethod
+    def _mark(ax: Any, alarm: Any, times: list[Any], excess: list[float], colour: str) -> None:
+        """Mark since when an alarm likely was, and when it was raised."""
+        for time, face in ((alarm.since, "white"), (alarm.raised, colour)):
+            at = min(range(len(times)), key=lambda k: abs(times[k] - time))
+            ax.scatter([times[at]], [excess[at]], facecolor=face, edgecolor=colour, s=45, zorder=3)
+
+
+class ValueDisplay:
+    """What decisions by forecasts save, against always acting the same, with bounds.
+
+    Over a range of cost–loss ratios it is the value curve of one group: the saving with its bounds, what
+    knowing every outcome would save, and what insured decisions save. For one loss table it is the saving of
+    each group.
+
+    Examples
+    --------
+    >>> import makewhole as mw
+    >>> import pandas as pd
+    >>> log = pd.DataFrame({"mu": [0.1, 0.7] * 500, "y": ([0, 1] * 4 + [0, 0]) * 100})
+    >>> mw.plots.ValueDisplay.from_report(mw.value(log)).ax_.get_xlabel()
+    'cost–loss ratio'
+    """
+
+    def __init__(self, report: ValueReport) -> None:
+        self.report = report
+
+    @classmethod
+    def from_report(cls, report: Any, *, ax: Any = None, group: str = "", value: str = "") -> Self:
+        """Draw a report of `makewhole.value`; over ratios, that of one group (by default all decisions)."""
+        if not isinstance(report, ValueReport):
+            kind = type(report).__name__
+            raise TypeError(f"report must be a ValueReport, which mw.value returns; got {kind}")
+        return cls(report).plot(ax=ax, group=group, value=value)
+
+    def plot(self, *, ax: Any = None, group: str = "", value: str = "") -> Self:
+        """Draw into `ax`, or into a new figure."""
+        if self.report.points[0].ratio is None:
+            ax = self._plot_groups(ax)
+        else:
+            points = self.report.of(group, value)
+            if not points:
+                raise ValueError(f"group and value must be in the report; got {group!r}, {value!r}")
+            ax = self._plot_curve(ax, points)
+        ax.spines[["top", "right"]].set_visible(False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _plot_curve(self, ax: Any, points: Any) -> Any:
+        ax, ratios = _axes(ax, (7.0, 4.5)), [point.ratio for point in points]
+        low, high = ([getattr(point.saving, end) for point in points] for end in ("low", "high"))
+        sure = f"{100 * self.report.confidence:.6g} % for all at once"
+        ax.fill_between(ratios, low, high, color=COLOURS[5], alpha=0.35, linewidth=0, label=sure)
+        curves: dict[str, list[float]] = {
+            "decisions by the forecast": [point.saving.value for point in points],
+            "knowing the outcome": [point.fixed - point.knowing for point in points],
+        }
+        if self.report.c is not None:
+            curves[f"insured at c = {self.report.c}"] = [point.fixed - point.insured for point in points]
+        for k, (name, curve) in enumerate(curves.items()):
+            ax.plot(ratios, curve, label=_literal(name), color=COLOURS[k], linestyle=DASHES[k], linewidth=1.6)
+        ax.axhline(0.0, color="0.4", linewidth=0.9, zorder=1)
+        ax.set_xlabel("cost–loss ratio")
+        ax.set_ylabel("saved per decision, against always acting the same")
+        ax.legend(frameon=False)
+        return ax
+
+    def _plot_groups(self, ax: Any) -> Any:
+        points = self.report.points
+        ax = _axes(ax, (7.5, 1.4 + 0.3 * len(points)))
+        for place, point in enumerate(points):
+            value, low, high = point.saving
+            ax.errorbar(value, place, xerr=[[value - low], [high - value]], **_BARS)
+            ax.scatter(value, place, color=COLOURS[0], s=22, zorder=3)
+        ax.axvline(0.0, color="0.5", linewidth=0.9, zorder=0)
+        ax.set_yticks(range(len(points)), [_literal(point.name, 40) for point in points], fontsize=9)
+        ax.invert_yaxis()
+        ax.set_xlabel("saved per decision, against always acting the same")
+        return ax

@@ -1,6 +1,7 @@
 """Audits by cluster: their arithmetic against a slow oracle, how often they miss, and what they find."""
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -159,6 +160,75 @@ def test_means_of_clusters_would_refute_right_forecasts_whose_storms_are_small()
     assert refuted >= 15
 
 
+def rarely_large(seed: int, clusters: int = 400) -> pd.DataFrame:
+    """Clusters of 1 row (p = 0.6) and, one in 1,000, of 2,000 rows that are all 0.
+
+    The forecast is right: it is the mean number of events of a cluster divided by its mean size, about 0.2.
+    """
+    draw = np.random.default_rng(seed)
+    rows = np.where(draw.uniform(size=clusters) < 0.001, 2000, 1)
+    happens = (rows == 1) & (draw.uniform(size=clusters) < 0.6)
+    table = pd.DataFrame({"day": np.repeat(np.arange(clusters), rows), "y": np.repeat(happens, rows)})
+    return table.assign(mu=0.999 * 0.6 / (0.999 + 0.001 * 2000), kind="x")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["bounds", "betting"])
+def test_rare_large_clusters_break_nothing_if_their_size_is_given(method: str) -> None:
+    """Of 40 tables about 27 have no large cluster; without its size, those refute right forecasts."""
+    options: dict[str, Any] = {"cluster": "day", "bins": 5}
+    options |= {"method": "betting", "order": "day"} if method == "betting" else {}
+    tables = [rarely_large(seed) for seed in range(40)]
+    given = [mw.audit(table, largest_cluster=2000, **options) for table in tables]
+    assert not any(report.verdict == "refuted" for report in given)
+    assert all(report.certified_c > 0.2 for report in given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # every row has its own cluster
+        unknown = [mw.audit(table, **options) for table in tables]
+    assert sum(report.verdict == "refuted" for report in unknown) >= 20
+
+
+def test_a_gap_is_found_if_the_largest_cluster_is_given() -> None:
+    report = mw.audit(days(0, shift=0.2), cluster="day", bins=5, largest_cluster=60)
+    assert report.verdict == "refuted"
+    assert report.smallest_c < mw.audit(days(0, shift=0.2), cluster="day", bins=5).smallest_c
+
+
+@pytest.mark.parametrize("c", [0.0, 0.05])
+def test_the_given_size_sets_the_stakes(c: float) -> None:
+    """The money of one cell, with plain loops: the most that a bet can lose is 25 rows of the bin's edge."""
+    table = days(0, days=60, size=12, shift=0.2)
+    report = mw.audit(table, cluster="day", bins=2, c=c, largest_cluster=25)
+    here = table[table["mu"] < 0.5]
+    cell = report.cells[(report.cells["bin_low"] == 0.0) & ~report.cells["total"]].iloc[0]
+    logs = []
+    for sign, edge in ((1, 0.5), (-1, 1.0)):
+        wins = sign * (here["y"] - here["mu"]).groupby(here["day"]).sum() - c * here.groupby("day").size()
+        unit = 25 * edge
+        safe = [share if share * 25 * (edge + c) <= 0.999 * unit else None for share in SHARES]
+        ends = [0.0 if share is None else float(np.prod(1 + share * wins / unit)) for share in safe]
+        logs.append(math.log(np.mean(ends)))
+    share = 0.5 / 2  # two bins share half of the risk
+    assert cell["p_value"] == pytest.approx(min(1.0, math.exp(-max(logs)) * 2 / share), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"largest_cluster": 60}, "largest_cluster needs cluster=, the column of clusters; got 60 without"),
+        ({"largest_cluster": 3, "cluster": "day"}, r"no cluster exceeds; got 3, and a cluster of \d+ \(give"),
+        ({"largest_cluster": 0, "cluster": "day"}, "largest_cluster must be one number above 0; got 0"),
+        (
+            {"largest_cluster": 3, "method": "betting", "order": "day"},
+            r"no cluster \(or time\) exceeds; got 3, and one of \d+ rows",
+        ),
+    ],
+)
+def test_a_largest_cluster_that_cannot_be_is_named(options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        mw.audit(days(0), bins=5, **options)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("shift", "shock", "least"), [(0.1, 0.1, 18), (-0.1, 0.1, 18), (0.2, 0.3, 18)])
 def test_a_gap_in_all_rows_is_found(shift: float, shock: float, least: int) -> None:
@@ -225,6 +295,10 @@ def test_the_report_says_what_is_assumed() -> None:
         assert "rows of different clusters are independent" in text
     assert "in 120 clusters" in str(report)
     assert "bets on whole clusters" in str(report)
+    assert "no cluster can be larger than the largest one seen" in str(report)
+    given = mw.audit(days(0), cluster="day", bins=5, largest_cluster=500)
+    assert "no cluster can be larger than 500, as given" in str(given)
+    assert given.to_dict()["largest_cluster"] == 500
 
 
 def test_a_predicates_group_has_the_bounds_of_the_rows_for_which_it_is_true() -> None:

@@ -271,7 +271,9 @@ def test_a_job_in_the_background_does_not_hear_a_control_c(monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arguments", [[], ["insure"], ["backtest"], ["capital"], ["audit"], ["study"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["insure"], ["backtest"], ["capital"], ["audit"], ["watch"], ["study"]]
+)
 def test_help_is_shown_on_a_terminal_that_knows_ascii_only(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

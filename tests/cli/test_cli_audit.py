@@ -231,6 +231,7 @@ def test_clusters_graded_outcomes_and_betting(tmp_path: Path, capsys: Any) -> No
     table.to_csv(path, index=False)
     expected = {
         "--cluster day": mw.audit(table, cluster="day", bins=5),
+        "--cluster day --largest-cluster 25": mw.audit(table, cluster="day", bins=5, largest_cluster=25),
         "--graded --outcome delay": mw.audit(table, outcome="delay", graded=True, bins=5),
         "--method betting --order n": mw.audit(table, method="betting", order="n", bins=5),
         "--method betting --order day": mw.audit(

@@ -213,6 +213,9 @@ def test_rows_of_a_cluster_are_not_divided_and_count_as_one() -> None:
     together = mw.SoundClassifier(frozen(), random_state=0).fit(X, y, cluster=day)
     assert together.c_ > 2 * apart.c_
     as_text = mw.SoundClassifier(frozen(), random_state=0).fit(X, y, cluster=[f"day {d}" for d in day])
+    wide = mw.SoundClassifier(frozen(), random_state=0).fit(X, y, cluster=day, largest_cluster=40)
+    assert wide.report_.largest_cluster == 40
+    assert wide.c_ > together.c_
     assert as_text.c_ == pytest.approx(together.c_)
 
 

@@ -219,6 +219,8 @@ def test_a_fit_that_fails_changes_nothing() -> None:
         fitted.fit(X.assign(more=1.0), y, sample_weight=np.zeros(1500))
     with pytest.raises(ValueError, match="cluster must be one label for each row"):
         fitted.fit(X.assign(more=1.0), y, cluster=np.zeros((1500, 2)))
+    with pytest.raises(ValueError, match="largest_cluster needs cluster, a label for each row; got 7"):
+        fitted.fit(X.assign(more=1.0), y, largest_cluster=7)
     assert vars(fitted) == before
     pd.testing.assert_frame_equal(fitted.predict_interval(X), reach)
 

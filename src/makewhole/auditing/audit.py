@@ -54,6 +54,7 @@ def audit(
     groups: Any = None,
     bins: int = 15,
     cluster: str | None = None,
+    largest_cluster: float | None = None,
     graded: bool = False,
     method: Literal["bounds", "betting"] = "bounds",
     order: str | None = None,
@@ -112,8 +113,14 @@ def audit(
     cluster
         A column that says which outcomes may depend on each other, in any way: those with the same value.
         Rows of different clusters must be independent. Each cluster counts as one piece of evidence, so there
-        should be at least dozens of them. A cluster's size may depend on its outcomes as long as its largest
-        possible size is known beforehand. Rows without a cluster are left out and counted.
+        should be at least dozens of them. Rows without a cluster are left out and counted.
+    largest_cluster
+        A number of rows that no cluster can exceed (with `weight`, a sum of weights), known before the
+        outcomes. A cluster's size may then depend on its outcomes in any way. Without it, all conclusions
+        hold only if no cluster can be larger than the largest one seen: rare, large clusters that happen
+        not to be in the table could otherwise undo what the others show. The stakes are in proportion to
+        1 / `largest_cluster`, so a number far above the usual sizes makes the bounds wide. With
+        `method="betting"` it also limits the rows of one time.
     graded
         Whether an outcome may be any number in [0, 1], such as a delay as a share of three hours; μ is then
         its forecast mean.
@@ -174,10 +181,12 @@ def audit(
     del given["frame"]
     settings = _read_settings(bins, confidence, max_groups, c)._replace(timed=method == "betting")
     _check_method(method, order, weight, cluster)
+    largest = _read_largest(largest_cluster, cluster, method)
     opened = tables.open_frame(frame)
     groupings = [grouping.in_frame(opened) for grouping in read_groupings(groups)]
     columns_named = _name_columns(mu, outcome, c, stake, weight)
     shared: Any = {"cluster": cluster, "order": order, "graded": _read_graded(graded, len(columns_named))}
+    shared["largest_cluster"] = largest
     by_class = _with_others([replace(columns, **shared).in_frame(opened) for columns in columns_named])
     if undecided is not None:
         none = arguments.scalar("undecided", undecided)
@@ -198,6 +207,7 @@ def audit(
     sums = [_arrange(results, columns) for results, columns in zip(queried, by_class, strict=True)]
     if not sums[0].rows:
         raise ValueError(f"frame must have a row with all numbers; got {_left_out(sums[0].missing)}")
+    _check_largest(sums[0], first)
     notes = [*_merged_notes(queried, settings.max_groups), *_cluster_notes(sums[0], cluster)]
     for note in notes:
         warnings.warn(note, stacklevel=2)
@@ -212,6 +222,7 @@ def audit(
         rows = [tables.query_rows(opened, columns, groupings, settings.bins) for columns in by_class]
     cells = Cells.from_sums(sums, by_class, settings.confidence, rows)
     report = _report(sums, cells, settings, missing, notes, _backend_of(opened))
+    report = replace(report, largest_cluster=largest)
     return replace(report, made=f"{date.today().isoformat()} by {_call(given)}")
 
 
@@ -322,6 +333,30 @@ def _check_method(method: Any, order: Any, weight: Any, cluster: Any) -> None:
         raise ValueError(f"order is for method='betting' only; got {order!r}")
 
 
+def _read_largest(largest: Any, cluster: Any, method: str) -> float | None:
+    """Return the size that no cluster can exceed; None if none is given."""
+    if largest is None:
+        return None
+    if cluster is None and method != "betting":
+        raise ValueError(
+            f"largest_cluster needs cluster=, the column of clusters; got {largest!r} without it"
+        )
+    return arguments.positive("largest_cluster", largest)
+
+
+def _check_largest(sums: ClassSums, columns: Columns) -> None:
+    """Raise a ValueError if a cluster is larger than the largest that there can be."""
+    if sums.clusters is None or columns.largest_cluster is None:
+        return
+    everyone = sums.clusters.cell == sums.sums["one"].shape[1] - 1  # the first group, all bins
+    seen = float(sums.clusters.weight[everyone].max())
+    if seen > columns.largest_cluster * (1 + 1e-12):
+        raise ValueError(
+            f"largest_cluster must be a size that no cluster exceeds; got {columns.largest_cluster:g}, and a "
+            f"cluster of {seen:g} (give the largest size that there can be)"
+        )
+
+
 def _read_graded(graded: Any, classes: int) -> bool:
     if not isinstance(graded, (bool, np.bool_)):
         raise TypeError(f"graded must be True or False; got {graded!r}")
@@ -376,7 +411,7 @@ def _arrange(results: list[GroupedSums], columns: Columns) -> ClassSums:
         scores=scores,
         missing=results[0].missing,
         families=families,
-        clusters=clusters.gather(results, first["one"].shape[1], columns.c),
+        clusters=clusters.gather(results, first["one"].shape[1], columns.c, columns.largest_cluster),
         cluster_count=None if parts is None else parts.clusters,
     )
 

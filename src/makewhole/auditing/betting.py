@@ -13,31 +13,35 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from makewhole import bounds
 from makewhole.arguments import Floats
 from makewhole.auditing.clusters import divide_risk
 from makewhole.auditing.evidence import Evidence, GapBounds, smallest_unrefuted
 from makewhole.auditing.groupings import Group
 from makewhole.auditing.means import Means
 from makewhole.auditing.sums import BettingRows, Columns
+from makewhole.bounds import BETTING_SHARES
 from makewhole.insured.monitor import boundary
 from makewhole.jit import call, jit
 
 _METHOD = "betting in order of time (Waudby-Smith and Ramdas 2024; bounds of Howard et al. 2021)"
 
-# The stakes on each unit, as shares of the most that the bettor can stake without ever owing anything.
-_SHARES = 0.98 * 2.0 ** -np.arange(10)
 _LEAST_SHARE = 0.01  # of the rows; as in `clusters`
 _MOST = 1e290  # a cap on a bettor's money, so that it cannot overflow: the evidence is overwhelming by then
 
 
 class _Units(NamedTuple):
-    """The rows of one class in order of time: where each unit ends, and the cells that each row lies in."""
+    """The rows of one class in order of time: where each unit ends, and the cells that each row lies in.
+
+    `largest` is the number of rows that no unit can exceed; 0 if it is not known.
+    """
 
     ends: Any
     mu: Floats
     outcome: Floats
     c: Floats
     cells: Any
+    largest: float
 
 
 def conclude(
@@ -57,7 +61,8 @@ def conclude(
     classes the risk is divided among them.
 
     The bounds on the gaps are Howard et al.'s: they hold for the mean of the gaps given what happened before,
-    at all times together. The groups and the largest unit are assumed to be known beforehand.
+    at all times together. The groups and the largest unit are assumed to be known beforehand. If the columns
+    give the largest unit, the cap is the most that it can lose: the sizes may then depend on the outcomes.
     """
     risk, classes = 1 - confidence, len(rows)
     p_value, low, high = (np.ones(means.rows.shape) for _ in range(3))
@@ -66,13 +71,14 @@ def conclude(
     units = [_arrange(own, column, groups) for own, column in zip(rows, columns, strict=True)]
     together = 1.0
     for k, unit in enumerate(units):
-        richest, best, sums = _play(unit, pool[k], unit.c)
+        top_c = 1.0 if isinstance(columns[k].c, str) else float(columns[k].c)
+        richest, best, sums = _play(unit, pool[k], unit.c, top_c)
         together = min(together, classes / richest)
         p_value[k] = np.minimum(1.0, classes / np.maximum(best * share[k], 1e-300))
         low[k], high[k] = _bound(sums, share[k] * risk / classes)
 
     def refutes(c: float) -> bool:
-        richest = (_play(unit, pool[k], np.full(len(unit.mu), c))[0] for k, unit in enumerate(units))
+        richest = (_play(unit, pool[k], np.full(len(unit.mu), c), c)[0] for k, unit in enumerate(units))
         return classes / max(richest) <= risk
 
     gaps = GapBounds(np.maximum(low, -means.mu), np.minimum(high, 1 - means.mu))
@@ -105,7 +111,15 @@ def _arrange(rows: BettingRows, columns: Columns, groups: list[Group]) -> _Units
         group = np.array(known, np.int64)[labels.places]
         cells += [np.where(group < 0, -1, group * width + column) for column in (rows.bin, rows.bins)]
     c = rows.c if isinstance(columns.c, str) else np.full(len(rows.mu), columns.c)
-    return _Units(ends, rows.mu[order], rows.outcome[order], c[order], np.stack(cells, axis=1)[order])
+    largest = columns.largest_cluster or 0.0
+    seen = int(np.diff(ends, prepend=0).max())
+    if largest and seen > largest:
+        raise ValueError(
+            f"largest_cluster must be a size that no cluster (or time) exceeds; got {largest:g}, and one of "
+            f"{seen} rows (give the largest size that there can be)"
+        )
+    cells_of = np.stack(cells, axis=1)[order]
+    return _Units(ends, rows.mu[order], rows.outcome[order], c[order], cells_of, largest)
 
 
 def _order_clusters(order: Any, cluster: Any, name: str) -> Any:
@@ -125,14 +139,27 @@ def _order_clusters(order: Any, cluster: Any, name: str) -> Any:
     return rank[cluster]
 
 
-def _play(units: _Units, share: Floats, c: Floats) -> tuple[float, Floats, Any]:
-    """Let all bettors bet. Returns the most money they had together, that each had, and sums for bounds."""
+def _play(units: _Units, share: Floats, c: Floats, top_c: float) -> tuple[float, Floats, Any]:
+    """Let all bettors bet. Returns the most money they had together, that each had, and sums for bounds.
+
+    `top_c` is the largest c that there can be.
+    """
     size = 1 << max(0, share.size - 1).bit_length()
     best, sums = np.ones(share.size), np.zeros((share.size, 4))
-    richest = call(
-        _bettors(), units.ends, units.mu, units.outcome, c, units.cells, share.ravel(), size, best, sums
-    )
+    sums[:, 3] = units.largest
+    given = (units.ends, units.mu, units.outcome, c, units.cells, share.ravel(), size)
+    richest = call(_bettors(), *given, _caps(units.largest, share.shape, top_c), best, sums)
     return richest, best.reshape(share.shape), sums.reshape(*share.shape, 4)
+
+
+def _caps(largest: float, shape: tuple[int, ...], top_c: float) -> Floats:
+    """Return the most that a bet on the largest unit can lose, by cell and side; 0 if it is not known."""
+    bins = shape[-1] - 1
+    top = np.append((np.arange(bins) + 1) / bins, 1.0)
+    bottom = np.append(np.arange(bins) / bins, 0.0)
+    sides = np.stack([top, 1 - bottom], axis=-1) + top_c
+    caps: Floats = largest * np.broadcast_to(sides, (*shape, 2)).reshape(-1, 2)
+    return caps
 
 
 def _bound(sums: Any, risk: Floats) -> tuple[Floats, Floats]:
@@ -150,12 +177,20 @@ def _bound(sums: Any, risk: Floats) -> tuple[Floats, Floats]:
 
 
 def bettors(
-    ends: Any, mu: Any, outcome: Any, c: Any, cells: Any, share: Any, size: int, best: Any, sums: Any
+    ends: Any,
+    mu: Any,
+    outcome: Any,
+    c: Any,
+    cells: Any,
+    share: Any,
+    size: int,
+    caps: Any,
+    best: Any,
+    sums: Any,
 ) -> float:
     """Play all units; returns the most money that all bettors ever had together, starting from 1."""
-    count, stakes = len(share), len(_SHARES)
+    count, stakes = len(share), len(BETTING_SHARES)
     money = np.full((count, 2, stakes), 0.5 / stakes)
-    caps = np.zeros((count, 2))
     now = np.zeros((count, 4))  # of the current unit: rows, Σμ, Σ(y − μ), Σc
     touched = np.empty(count, np.int64)
     # A tree of sums: the total is at its root, and a change costs one addition per level.
@@ -202,8 +237,10 @@ def settle(now: Any, money: Any, caps: Any, sums: Any) -> float:
         wins = error if side == 0 else -error
         loses = mu if side == 0 else rows - mu
         caps[side] = max(caps[side], loses + price, _LEAST_SHARE * rows)
-        for k in range(len(_SHARES)):
-            money[side, k] = min(money[side, k] * (1.0 + _SHARES[k] * (wins - price) / caps[side]), _MOST)
+        for k in range(len(BETTING_SHARES)):
+            money[side, k] = min(
+                money[side, k] * (1.0 + BETTING_SHARES[k] * (wins - price) / caps[side]), _MOST
+            )
             total += money[side, k]
     expected = sums[1] / sums[0] * rows if sums[0] > 0.0 else 0.0
     sums[2] += (error - expected) ** 2
@@ -215,4 +252,4 @@ def settle(now: Any, money: Any, caps: Any, sums: Any) -> float:
 
 @functools.cache
 def _bettors() -> Callable[..., Any]:
-    return jit(bettors, settle)
+    return jit(bettors, settle, modules=(bounds,))

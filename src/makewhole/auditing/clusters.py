@@ -35,14 +35,16 @@ _HALVINGS = 21  # bisections of [−1, 1] in the search for a bound on a gap: to
 _BLOCK = 64  # factors that are multiplied before the logarithm is taken; each lies in [0.001, 800]
 
 
-def gather(results: Sequence[GroupedSums], bins: int, c: str | float) -> ClusterSums | None:
+def gather(
+    results: Sequence[GroupedSums], bins: int, c: str | float, largest: float | None = None
+) -> ClusterSums | None:
     """Combine the sums by cluster of one class's queries, with the cells of `ClassSums`.
 
     `c` is the half-width, or the name of its column. Returns None if there are no clusters, or if every row
-    is one.
+    is one and `largest`, the size that no cluster can exceed, does not say that there may be larger ones.
     """
     first = results[0].parts
-    if first is None or first.clusters == first.sums["one"].sum():
+    if first is None or (largest is None and first.clusters == first.sums["one"].sum()):
         return None
     cells, sums = [], []
     for group, inside, parts in _groups_of(results):
@@ -56,8 +58,9 @@ def gather(results: Sequence[GroupedSums], bins: int, c: str | float) -> Cluster
             cells.append(folded[0])
             sums.append(folded[1])
     order = np.argsort(np.concatenate(cells), kind="stable")
-    together = (np.concatenate(column)[order] for column in zip(*sums, strict=True))
-    return ClusterSums(np.concatenate(cells)[order], *together)
+    weight, mu, error, prices = (np.concatenate(column)[order] for column in zip(*sums, strict=True))
+    top_c = 1.0 if isinstance(c, str) else c
+    return ClusterSums(np.concatenate(cells)[order], weight, mu, error, prices, largest, top_c)
 
 
 def _groups_of(results: Sequence[GroupedSums]) -> Iterator[tuple[Any, Any, ClusterParts]]:
@@ -102,7 +105,9 @@ def conclude(means: Means, by_class: Sequence[ClusterSums], confidence: float) -
     that her money refutes, for C = c·N.
 
     The clusters' sizes need not be independent of their outcomes, if the largest Σwμ + C is known
-    beforehand: the bets are on sums, not on means, of clusters.
+    beforehand: the bets are on sums, not on means, of clusters. `largest` in the sums gives it: no cluster's
+    weight exceeds it, and no forecast of a bin exceeds the bin's upper end. Without it, the largest Σwμ + C
+    seen is used, and the conclusions hold if no cluster can be larger.
     """
     shape = means.rows.shape[1:]
     share = divide_risk(means.full)
@@ -114,9 +119,9 @@ def conclude(means: Means, by_class: Sequence[ClusterSums], confidence: float) -
         at = np.unravel_index(sums.cell[starts], shape)
         enough = -np.log(risk * share[k][at] / 2)
         for side, sign in enumerate((1.0, -1.0)):
-            given = _one_side(sums, sign)
-            logs[side, k][at] = call(_measure(), *given, sums.c, starts, ends)
-            reach = call(_search(), *given, starts, ends, enough)
+            given, most = _one_side(sums, sign), _most_of(sums, sign, at[1], shape[1] - 1)
+            logs[side, k][at] = call(_measure(), *given, sums.c, starts, ends, most, sums.top_c)
+            reach = call(_search(), *given, starts, ends, most, enough)
             (low if side == 0 else high)[k][at] = sign * reach
     money = log_mean_exp(logs[:, means.full], axis=1, weights=share[means.full])
     evidence = float(log_mean_exp(money))
@@ -155,6 +160,18 @@ def _one_side(sums: ClusterSums, sign: float) -> tuple[Floats, Floats, Floats]:
     return sign * sums.error, sums.weight, least
 
 
+def _most_of(sums: ClusterSums, sign: float, bins: Any, count: int) -> Any:
+    """Return for each cell the largest weight of a cluster, and the most that a bet on it can lose at c = 0.
+
+    `bins` are the cells' bins, the last of which, `count`, is all of them. Both numbers are 0 if no largest
+    cluster is given.
+    """
+    edge = (bins + 1) / count if sign > 0 else 1 - bins / count
+    edge = np.where(bins == count, 1.0, edge)
+    largest = sums.largest or 0.0
+    return np.column_stack([np.full(len(edge), largest), largest * edge])
+
+
 def _spans(cell: Any) -> tuple[Any, Any]:
     """Return where the entries of each cell begin and end in a sorted array of cells."""
     ends = np.flatnonzero(np.diff(cell, append=-1)) + 1
@@ -166,8 +183,11 @@ def _together(by_class: Sequence[ClusterSums], spans: Sequence[Any], share: Floa
     money, weights = [], []
     for k, (sums, (starts, ends)) in enumerate(zip(by_class, spans, strict=True)):
         for sign in (1.0, -1.0):
-            money.append(call(_measure(), *_one_side(sums, sign), c * sums.weight, starts, ends))
-            weights.append(share[k].ravel()[sums.cell[starts]])
+            cells = sums.cell[starts]
+            most = _most_of(sums, sign, cells % share.shape[-1], share.shape[-1] - 1)
+            given = _one_side(sums, sign)
+            money.append(call(_measure(), *given, c * sums.weight, starts, ends, most, c))
+            weights.append(share[k].ravel()[cells])
     return float(log_mean_exp(np.concatenate(money), weights=np.concatenate(weights)))
 
 
@@ -175,17 +195,30 @@ def _together(by_class: Sequence[ClusterSums], spans: Sequence[Any], share: Floa
 
 
 def log_money(
-    wins: Any, weight: Any, loses: Any, price: Any, c: float, start: int, end: int, logs: Any, products: Any
+    wins: Any,
+    weight: Any,
+    loses: Any,
+    price: Any,
+    c: float,
+    top_c: float,
+    start: int,
+    end: int,
+    most_of: Any,
+    logs: Any,
+    products: Any,
 ) -> float:
     """Return the logarithm of the money after bets on the clusters from `start` to `end`.
 
-    The price of a bet on a cluster is `price` + c·weight. A stake that could lose more than all the money
-    counts as lost. So the money never rises with the price.
+    The price of a bet on a cluster is `price` + c·weight; `price` is at most top_c·weight. `most_of` is the
+    largest weight that a cluster can have and the most that a bet on it can lose at c = 0; 0 if not known. A
+    stake that could lose more than all the money counts as lost. So the money never rises with the price.
     """
-    unit, most = 0.0, 0.0
-    for j in range(start, end):
-        unit = max(unit, loses[j], _LEAST_SHARE * weight[j])
-        most = max(most, loses[j] + price[j] + c * weight[j])
+    unit = max(most_of[1], _LEAST_SHARE * most_of[0])
+    most = most_of[1] + (top_c + c) * most_of[0]
+    if most_of[0] == 0.0:
+        for j in range(start, end):
+            unit = max(unit, loses[j], _LEAST_SHARE * weight[j])
+            most = max(most, loses[j] + price[j] + c * weight[j])
     stakes = len(_SHARES)
     first = 0
     while first < stakes and _SHARES[first] * most > 0.999 * unit:
@@ -210,15 +243,19 @@ def log_money(
     return best + math.log(money / stakes) if first < stakes else -np.inf
 
 
-def measure(wins: Any, weight: Any, loses: Any, price: Any, starts: Any, ends: Any) -> Any:
+def measure(
+    wins: Any, weight: Any, loses: Any, price: Any, starts: Any, ends: Any, most: Any, top_c: float
+) -> Any:
     """Return the logarithm of the money for each cell, at the given price."""
     money, logs, products = np.empty(len(starts)), np.empty(len(_SHARES)), np.empty(len(_SHARES))
     for i in range(len(starts)):
-        money[i] = log_money(wins, weight, loses, price, 0.0, starts[i], ends[i], logs, products)
+        money[i] = log_money(
+            wins, weight, loses, price, 0.0, top_c, starts[i], ends[i], most[i], logs, products
+        )
     return money
 
 
-def search(wins: Any, weight: Any, loses: Any, starts: Any, ends: Any, enough: Any) -> Any:
+def search(wins: Any, weight: Any, loses: Any, starts: Any, ends: Any, most: Any, enough: Any) -> Any:
     """Return for each cell the largest constant c in [−1, 1] at which the money's logarithm is `enough`."""
     largest, logs, products = np.empty(len(starts)), np.empty(len(_SHARES)), np.empty(len(_SHARES))
     nothing = np.zeros(len(weight))
@@ -226,7 +263,9 @@ def search(wins: Any, weight: Any, loses: Any, starts: Any, ends: Any, enough: A
         low, high = -1.0, 1.0
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            money = log_money(wins, weight, loses, nothing, middle, starts[i], ends[i], logs, products)
+            money = log_money(
+                wins, weight, loses, nothing, middle, 0.0, starts[i], ends[i], most[i], logs, products
+            )
             if money >= enough[i]:
                 low = middle
             else:

@@ -24,7 +24,7 @@ class ClusterSums(NamedTuple):
     """The sums of one class by cell and cluster: one entry for each pair that has rows, sorted by cell.
 
     `cell` is the place in the flattened array [group, bin]. `weight` is Σw, `mu` Σwμ, `error` Σw(y − μ), and
-    `c` Σwc.
+    `c` Σwc. `largest` is the weight that no cluster can exceed (None if not known), `top_c` the largest c.
     """
 
     cell: Any
@@ -32,6 +32,8 @@ class ClusterSums(NamedTuple):
     mu: Floats
     error: Floats
     c: Floats
+    largest: float | None
+    top_c: float
 
 
 @dataclass

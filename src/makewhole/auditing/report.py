@@ -22,13 +22,9 @@ Verdict = Literal["refuted", "certified", "open"]
 _NOT_LEARNED = "and a model that has not learned from these outcomes (an online learner has)."
 _ROWS = f"Assumed: independent rows, {_NOT_LEARNED}"
 _TIMED = (
-    "Assumed: nothing was known of an outcome when its forecast was made; the groups, and the most rows at "
-    "one time, were known beforehand."
+    "Assumed: nothing was known of an outcome when its forecast was made; the groups were known beforehand"
 )
-_CLUSTERS = (
-    "Assumed: rows of different clusters are independent of each other, the largest size of a cluster was "
-    f"known beforehand, {_NOT_LEARNED}"
-)
+_CLUSTERS = "Assumed: rows of different clusters are independent of each other"
 
 
 class Bounded(NamedTuple):
@@ -180,9 +176,10 @@ class AuditReport:
         How many rows were audited, how many were left out, and how many of these lacked which number.
     staked, won
         With stakes: how much was staked, and what these bets have won.
-    bets, method, clusters, timed
-        How many bets were tried, which bounds were used, how many clusters there are (None without), and
-        whether the bets were replayed in order of time.
+    bets, method, clusters, largest_cluster, timed
+        How many bets were tried, which bounds were used, how many clusters there are (None without), the
+        size that no cluster can exceed (None if not given), and whether the bets were replayed in order of
+        time.
     made
         When the report was made, and by which command.
     """
@@ -212,6 +209,7 @@ class AuditReport:
     notes: tuple[str, ...] = ()
     staked: float | None = None
     won: float | None = None
+    largest_cluster: float | None = None
     backend: str | None = field(repr=False, default=None)
     made: str = ""
 
@@ -275,7 +273,7 @@ class AuditReport:
             name: getattr(self, name) for name in ("rows", "missing", "incomplete", "bins", "confidence")
         }
         named = ("c", "verdict", "sound", "p_value", "smallest_c", "certified_c", "outlook", "bets", "method")
-        plain |= {name: getattr(self, name) for name in (*named, "clusters", "timed")}
+        plain |= {name: getattr(self, name) for name in (*named, "clusters", "largest_cluster", "timed")}
         plain |= {"best": self.best, "wins": self.wins, "wins_low": self.wins_low, "scores": self.scores}
         plain |= {"by_class": list(self.by_class), "groups": self.groups, "notes": list(self.notes)}
         plain |= {} if self.staked is None else {"staked": self.staked, "won": self.won}
@@ -333,8 +331,13 @@ class AuditReport:
     def assumed(self) -> str:
         """The assumptions behind all p-values and bounds, in words."""
         if self.timed:
-            return _TIMED
-        return _ROWS if self.clusters is None else _CLUSTERS
+            return f"{_TIMED}; {self._sizes('time (or cluster)')}."
+        return _ROWS if self.clusters is None else f"{_CLUSTERS}, {self._sizes('cluster')}, {_NOT_LEARNED}"
+
+    def _sizes(self, unit: str) -> str:
+        if self.largest_cluster is None:
+            return f"no {unit} can be larger than the largest one seen"
+        return f"no {unit} can be larger than {self.largest_cluster:g}, as given"
 
     def _refuted(self) -> list[str]:
         best, side = self.best, "that it happens" if self.best.stake > 0 else "that it does not happen"

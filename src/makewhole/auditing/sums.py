@@ -39,7 +39,8 @@ class Columns:
     `c` may be a number instead of a column. With K classes, `classes` is K and `label` the class that counts
     as outcome 1. `others` are the other classes' columns: a row that lacks one of their numbers is left out.
     So is a row whose outcome equals `undecided`, a row of weight 0, and one without its `cluster` or its time
-    (`order`). With `graded` the outcome is any number in [0, 1].
+    (`order`). With `graded` the outcome is any number in [0, 1]. `largest_cluster` is the size (the weight)
+    that no cluster can exceed.
     """
 
     mu: str
@@ -54,6 +55,7 @@ class Columns:
     cluster: str | None = None
     order: str | None = None
     graded: bool = False
+    largest_cluster: float | None = None
 
     def numeric(self) -> dict[str, str]:
         """The columns that must hold numbers, by the argument that names them."""

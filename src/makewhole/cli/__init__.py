@@ -30,6 +30,8 @@ examples:
       how much capital would it have taken to insure these customers?
   makewhole audit forecasts.parquet --mu p --outcome y --by carrier,origin --html report.html
       which bets against these forecasts would have won, and not by luck?
+  makewhole watch forecasts.csv --mu p --outcome y --time date --cluster day --by carrier --fail-on-alarm
+      are these forecasts still right, in every group?
   makewhole ledger create delays.db --capital 500000 --max-stake 20000 --unit cent
       begin a durable book: promises, receipts, payments (makewhole ledger --help)
   makewhole serve --demo
@@ -37,9 +39,9 @@ examples:
   makewhole study flights
       the paper's airline on real flights: its figures, and which of its claims hold
 
-exit codes: 0 done; 1 an error in the data or in the value of an argument (stderr says which), or an audit
-that --fail-if-refuted or --fail-unless-certified makes fail; 2 an error in the command line;
-130 interrupted; 141 the program that reads the output has ended.
+exit codes: 0 done; 1 an error in the data or in the value of an argument (stderr says which), an audit that
+--fail-if-refuted or --fail-unless-certified makes fail, or an alarm with --fail-on-alarm; 2 an error in the
+command line; 130 interrupted; 141 the program that reads the output has ended.
 """
 
 
@@ -105,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
         ledger,
         serve,
         study,
+        watch,
     )  # imported here, where Ctrl-C is already handled
 
     raw = argparse.RawDescriptionHelpFormatter
@@ -114,6 +117,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"makewhole {mw.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    for command in (insure, backtest, capital, audit, ledger, serve, study):
+    for command in (insure, backtest, capital, audit, watch, ledger, serve, study):
         command.add_parser(commands)
     return parser

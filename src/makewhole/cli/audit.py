@@ -18,7 +18,10 @@ from makewhole.cli.logs import as_times
 from makewhole.cli.printing import print_json
 
 # Options that `mw.audit` takes as they are.
-_AS_GIVEN = "outcome", "weight", "bins", "cluster", "graded", "method", "order", "confidence", "max_groups"
+_AS_GIVEN = (
+    *("outcome", "weight", "bins", "cluster", "largest_cluster", "graded", "method", "order"),
+    *("confidence", "max_groups"),
+)
 
 
 def add_parser(commands: Any) -> None:
@@ -74,6 +77,13 @@ def _add_assumptions(parser: argparse.ArgumentParser) -> None:
         "--cluster",
         help="column that says which outcomes may depend on each other: those with the same value, such as "
         "the flights of one date",
+    )
+    add(
+        "--largest-cluster",
+        type=float,
+        metavar="ROWS",
+        help="a number of rows that no cluster can exceed (default: the largest one seen, and the report "
+        "says so)",
     )
     add(
         "--method",

@@ -21,18 +21,22 @@ EVERYONE = ""
 
 @dataclass(frozen=True)
 class CertifyingRows:
-    """The rows that certify: their outcomes, labels, weights (or None) and clusters (or None)."""
+    """The rows that certify: their outcomes, labels, weights (or None) and clusters (or None).
+
+    `largest_cluster` is the size (the sum of the weights) that no cluster can exceed; None if not known.
+    """
 
     outcome: Any
     labels: Labels
     weight: Floats | None
     cluster: Any
+    largest_cluster: float | None = None
 
     def audit(self, published: Floats, labels: Labels | None = None, **options: Any) -> AuditReport:
         """Audit the published forecasts of these rows, by their own labels or by those given."""
         labels = self.labels if labels is None else labels
         most = max([1000, *(len(np.unique(values)) for values in labels.values())])
-        options |= {"max_groups": most}
+        options |= {"max_groups": most, "largest_cluster": self.largest_cluster}
         published = published[:, 0] if published.shape[1] == 1 else published
         given = {"weight": self.weight, "cluster": self.cluster}
         return audit_arrays(self.outcome, published, labels, **given, **options)

@@ -202,18 +202,27 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
     def _base(self) -> Any:
         return LogisticRegression() if self.estimator is None else self.estimator
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, cluster: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        cluster: Any = None,
+        largest_cluster: float | None = None,
+    ) -> Self:
         """Fit the classifier, learn the map from held-out forecasts, and certify c from other rows.
 
         `sample_weight` weighs the rows, in the fits as in the certificate. `cluster` has a label for each
         row; rows of a cluster may depend on each other, and are not split between learning and certifying.
+        `largest_cluster` is a number of rows (a sum of weights) that no cluster can exceed; without it the
+        promise holds if no cluster can be larger than the largest one that certifies.
 
         Raises a ValueError if a setting is out of bounds, if there are fewer than two classes or fewer than
         two rows of a class, or if `cv` leaves no rows to certify with or to learn from. Nothing changes then.
         Warns with a UserWarning if cells have too few rows for a useful certificate.
         """
         fresh = copy(self)
-        fresh._fit(X, y, sample_weight, cluster)  # noqa: SLF001 - a copy, so that a failure changes nothing
+        fresh._fit(X, y, sample_weight, cluster, largest_cluster)  # noqa: SLF001 - a copy, so that a failure changes nothing
         self.__dict__ = fresh.__dict__
         return self
 
@@ -250,8 +259,10 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
 
     # --- the steps ----------------------------------------------------------------------------------------
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, cluster: Any) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, cluster: Any, largest_cluster: Any) -> None:
         self._check_settings()
+        if cluster is None and largest_cluster is not None:
+            raise ValueError(f"largest_cluster needs cluster, a label for each row; got {largest_cluster!r}")
         X = self._read(X, reset=True)
         y, outcome = self._read_outcomes(X, y)
         weight = None if sample_weight is None else _read_weights(sample_weight, X)
@@ -277,7 +288,7 @@ class SoundClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # ty
 
         def look(rows: Any) -> tuple[CertifyingRows, _Seen]:
             made = CertifyingRows(
-                outcome[rows], take(labels, rows), _some(weight, rows), _some(cluster, rows)
+                outcome[rows], take(labels, rows), _some(weight, rows), _some(cluster, rows), largest_cluster
             )
             return made, self._look(_safe_indexing(X, rows), made.labels)
 

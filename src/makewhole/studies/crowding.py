@@ -23,7 +23,7 @@ GAP = 0.1  # how far forecasts are off where informed customers know the true pr
 SHARE = 0.1  # of the cap: what everybody stakes
 
 
-class Offer(NamedTuple):
+class Moment(NamedTuple):
     """One forecast: its number, the probability of each class, what is true, and what will happen."""
 
     number: int
@@ -41,42 +41,42 @@ class Attack(NamedTuple):
     """
 
     names: int
-    picks: Callable[[Offer, int], tuple[int, float]]
+    picks: Callable[[Moment, int], tuple[int, float]]
     after: int = 0
     most: float | None = None
 
 
-def _right(offer: Offer, name: int) -> tuple[int, float]:
+def _right(moment: Moment, name: int) -> tuple[int, float]:
     """Stake on what will happen."""
-    return offer.y, 1.0
+    return moment.y, 1.0
 
 
-def _informed(offer: Offer, name: int) -> tuple[int, float]:
+def _informed(moment: Moment, name: int) -> tuple[int, float]:
     """Stake on the class that is most underestimated."""
-    return int(np.argmax(offer.true - offer.mu)), 1.0
+    return int(np.argmax(moment.true - moment.mu)), 1.0
 
 
-def _trickle(offer: Offer, name: int) -> tuple[int, float]:
-    return offer.y, 0.1
+def _trickle(moment: Moment, name: int) -> tuple[int, float]:
+    return moment.y, 0.1
 
 
-def _returning(offer: Offer, name: int) -> tuple[int, float]:
-    return offer.y, 1.0 if offer.number % 2_000 < 200 else 0.0
+def _returning(moment: Moment, name: int) -> tuple[int, float]:
+    return moment.y, 1.0 if moment.number % 2_000 < 200 else 0.0
 
 
-def _denier(offer: Offer, name: int) -> tuple[int, float]:
+def _denier(moment: Moment, name: int) -> tuple[int, float]:
     """Win a line first; then stake a hundredth of the cap, so that no forecast is without a stake."""
-    return offer.y, 1.0 if offer.number < 1_000 else 0.1
+    return moment.y, 1.0 if moment.number < 1_000 else 0.1
 
 
-def _filler(offer: Offer, name: int) -> tuple[int, float]:
+def _filler(moment: Moment, name: int) -> tuple[int, float]:
     """Ten names, spread over the classes: together they neither win nor lose, except for the price."""
-    return (name + offer.number) % len(offer.mu), 1.0
+    return (name + moment.number) % len(moment.mu), 1.0
 
 
-def _invented(offer: Offer, name: int) -> tuple[int, float]:
+def _invented(moment: Moment, name: int) -> tuple[int, float]:
     """One clairvoyant with many names, of which ten stake at a time."""
-    return offer.y, 1.0 if (name - offer.number) % 30 < 10 else 0.0
+    return moment.y, 1.0 if (name - moment.number) % 30 < 10 else 0.0
 
 
 ATTACKS = {
@@ -94,7 +94,7 @@ ATTACKS = {
 }
 
 
-def offers(rounds: int, classes: int, *, informed: bool, seed: int) -> Iterator[Offer]:
+def moments(rounds: int, classes: int, *, informed: bool, seed: int) -> Iterator[Moment]:
     """Draw forecasts and outcomes; the forecasts are right, except where some customers know better."""
     draw = np.random.default_rng(seed)
     if classes == 2:
@@ -108,7 +108,7 @@ def offers(rounds: int, classes: int, *, informed: bool, seed: int) -> Iterator[
         mu = np.column_stack([1.0 - moved, moved]) if classes == 2 else (1.0 - GAP) * true + GAP / classes
     outcomes = (true.cumsum(axis=1) < draw.random((rounds, 1))).sum(axis=1)
     for t in range(rounds):
-        yield Offer(t, mu[t], true[t], int(min(outcomes[t], classes - 1)))
+        yield Moment(t, mu[t], true[t], int(min(outcomes[t], classes - 1)))
 
 
 def play(
@@ -125,12 +125,12 @@ def play(
     first = draw.integers(REGULARS, size=rounds)
     picks = draw.integers(classes, size=(rounds, COMING))
     signs = draw.choice([-SHARE, SHARE], size=(rounds, COMING))
-    for offer in offers(rounds, classes, informed=who.picks is _informed, seed=seed):
-        t = offer.number
-        q = f.forecast(mu=offer.mu if classes > 2 else float(offer.mu[1]))
+    for moment in moments(rounds, classes, informed=who.picks is _informed, seed=seed):
+        t = moment.number
+        q = f.forecast(mu=moment.mu if classes > 2 else float(moment.mu[1]))
         places = []
         for name in range(who.names):
-            k, part = who.picks(offer, name)
+            k, part = who.picks(moment, name)
             if part:
                 by = f"attacker {name}" if named else None
                 places.append(_take(f, q, k, part * SHARE, by, who.most))
@@ -141,7 +141,7 @@ def play(
                 asked, served = asked + 1, served + (done is not None)
                 if t % 20 == 0:
                     dearest = max(dearest, float(np.max(f.quote(q, by=by).c)))
-        payments = f.settle(q, offer.y)
+        payments = f.settle(q, moment.y)
         taken += sum(payments[place] for place in places if place is not None)
     return {"served": served / asked, "dearest": dearest, "taken": taken, "lost": f.statement().total_loss}
 
