@@ -14,13 +14,17 @@ import numpy as np
 from makewhole.arguments import Floats
 from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.insured.refusals import StakeRefused
+from makewhole.studies.claims import Claim, Verdict
+from makewhole.studies.drawing import grid
 from makewhole.studies.trading import WOULD_PAY
 
 ROUNDS = 8_000
+SEEDS = 10
 SETTLED = 2_000  # by this round an attack by many names has had its effect
 REGULARS, COMING = 50, 5  # honest customers, and how many of them come to one forecast
 GAP = 0.1  # how far forecasts are off where informed customers know the true probability
 SHARE = 0.1  # of the cap: what everybody stakes
+ENOUGH = 0.9  # a market that serves a smaller share of its honest customers is not called open
 
 
 class Moment(NamedTuple):
@@ -157,3 +161,78 @@ def _take(f: Any, q: Any, k: int, amount: float, by: str | None, most: float | N
     except StakeRefused:
         return None
     return place
+
+
+# --- every case, for the study of the market --------------------------------------------------------------
+
+NAME = "crowding"  # what the study calls these runs, beside its logs
+SOME = ("nobody", "10 clairvoyants", "30 invented names")
+
+
+class Case(NamedTuple):
+    """An attack on a book of this many caps and classes; `named` if customers give their names."""
+
+    attack: str
+    caps: int
+    classes: int = 2
+    named: bool = True
+
+
+CASES = (
+    *(Case(attack, caps) for caps in (100, 150) for attack in ATTACKS),
+    *(Case(attack, 100, classes) for classes in (3, 10) for attack in SOME),
+    *(Case(attack, 100, named=False) for attack in ("nobody", "1 clairvoyant", "10 clairvoyants")),
+)
+
+
+def play_all(seed: int, rounds: int) -> dict[Case, dict[str, float]]:
+    """Play every case with one seed."""
+    return {
+        case: play(case.attack, case.caps, case.classes, seed, named=case.named, rounds=rounds)
+        for case in CASES
+    }
+
+
+def judge(results: list[dict[Case, dict[str, float]]]) -> list[Claim]:
+    """Whether honest customers are served after each attack on a book of 100 or 150 caps."""
+    made = []
+    for attack in ATTACKS:
+        served = {
+            caps: [one[Case(attack, caps)]["served"] for one in results if Case(attack, caps) in one]
+            for caps in (100, 150)
+        }
+        verdict: Verdict = "holds" if min(min(each) for each in served.values()) >= ENOUGH else "fails"
+        numbers = "; ".join(
+            f"{caps} caps: mean {np.mean(each):.3f}, least {min(each):.3f}" for caps, each in served.items()
+        )
+        text = f"against {attack}, nine in ten honest bets are served, with every seed"
+        made.append(Claim(text, "ours", verdict, numbers, "crowding"))
+    return made
+
+
+def draw(results: list[dict[Case, dict[str, float]]]) -> Any:
+    """Draw the share of honest bets that are served after every attack; the title says which ones block."""
+    least = {case: min(one[case]["served"] for one in results) for case in CASES}
+    main = [case for case in CASES if case.classes == 2 and case.named]
+    blocked = [a for a in ATTACKS if min(least[c] for c in main if c.attack == a) < ENOUGH]
+    worst = min(least[case] for case in main if case.attack not in blocked)
+    title = f"Honest customers are still served after an attack: {worst:.0%} of their bets or more"
+    if blocked:
+        title += f",\nbut not against {' and '.join(blocked)}"
+    figure, axes = grid(1, 1, 9.0, 0.9 + 0.3 * len(CASES), title)
+    ax = axes[0, 0]
+    for y, case in enumerate(CASES):
+        values = [one[case]["served"] for one in results]
+        ax.plot([min(values), max(values)], [y, y], color="0.6", linewidth=2, zorder=1)
+        ax.plot(np.mean(values), y, "o", color="C0" if min(values) >= ENOUGH else "C3", zorder=2)
+        ax.text(1.02, y, f"{np.mean(values):.1%}", va="center", fontsize=8)
+    ax.set_yticks(range(len(CASES)), [_label(case) for case in CASES], fontsize=8)
+    ax.invert_yaxis()
+    ax.set_xlim(-0.02, 1.12)
+    ax.set_xlabel(f"share of honest bets served: mean and range over {len(results)} seeds")
+    return figure
+
+
+def _label(case: Case) -> str:
+    classes = f", {case.classes} classes" if case.classes > 2 else ""
+    return f"{case.attack} ({case.caps} caps{classes}{'' if case.named else ', no names'})"

@@ -17,8 +17,9 @@ from makewhole.corrections.barrier import Shape
 from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.insured.lines import Lines
 from makewhole.insured.thaw import Thaw
-from makewhole.studies import logs
+from makewhole.studies import crowding, logs
 from makewhole.studies.claims import Claim, Verdict
+from makewhole.studies.crowding import ENOUGH
 from makewhole.studies.drawing import grid
 from makewhole.studies.lineup import Maker, make_correction
 from makewhole.studies.own import NOTHING, Own
@@ -28,7 +29,6 @@ from makewhole.studies.trading import WOULD_PAY, Scene, trade
 CAPITAL = 150.0  # in caps; if there is a thaw, half of it is the thaw's
 LINE = 60.0
 ROUNDS = 8_000  # so that 5,000 rounds after an attack can be seen
-ENOUGH = 0.9  # a market that serves a smaller share of its honest customers is not called open
 
 # Prices by the capital left: close to 0 until little is left; the least possible; in proportion to the loss.
 FAMILY: dict[str, Shape] = {"barrier": "exponential", "guard": "guard", "linear barrier": "linear"}
@@ -68,14 +68,19 @@ def make_book(
         correction = Barrier(CAPITAL if thaw is None else CAPITAL / 2, FAMILY[name], spread=0.02)
     else:
         correction = make_correction(name, rounds, c_range, seed, own)
-    lines = Lines(each=LINE) if "lines" in way else None
-    return InsuredForecaster(
-        None, correction, mode="sound", max_stake=1.0, c_range=c_range, lines=lines, thaw=thaw
-    )
+    # Lines alone: everybody may hold the whole cap, no line thaws, and selling never stops.
+    lines = Lines(each=LINE, share=1.0, thaw=0.0) if "lines" in way else None
+    given: Any = {"mode": "sound", "max_stake": 1.0, "c_range": c_range, "lines": lines, "thaw": thaw}
+    return InsuredForecaster(None, correction, stop=False, **given)
 
 
 def run(settings: MarketSettings, log: str, seed: int, own: Own = NOTHING) -> Result:
-    """Trade one log in every scene with every correction, run in every way; money is in caps."""
+    """Trade one log in every scene with every correction, run in every way; money is in caps.
+
+    Instead of a log it may be `crowding`: attacks on the book that a capital makes by default.
+    """
+    if log == crowding.NAME:
+        return {"log": log, "seed": seed, "crowd": crowding.play_all(seed, settings.rounds)}
     columns = logs.read(log, settings.rounds, seed, own.data)
     rounds = len(columns["y"])
     c_range = (float(columns["c_hat"].min()), float(columns["c_hat"].max()))
@@ -93,7 +98,7 @@ def run(settings: MarketSettings, log: str, seed: int, own: Own = NOTHING) -> Re
 
 def bounds_hold(results: list[Result]) -> list[Claim]:
     """Whether every certificate and every line held."""
-    runs = [(key, seen) for r in results for key, seen in r["seen"].items()]
+    runs = [(key, seen) for r in _traded(results) for key, seen in r["seen"].items()]
     shares = [seen["worst"] / seen["certified"] for _, seen in runs if seen["certified"]]
     made = []
     if shares:
@@ -110,8 +115,23 @@ def bounds_hold(results: list[Result]) -> list[Claim]:
 
 def stays_open(results: list[Result]) -> list[Claim]:
     """Whether the market stays open with lines and a thaw, and not without."""
-    names = list(dict.fromkeys(name for _, name, _ in results[0]["seen"]))
-    return [_stays_open(results, name, way) for name in names for way in ("", "lines, thaw")]
+    traded = _traded(results)
+    names = list(dict.fromkeys(name for _, name, _ in traded[0]["seen"]))
+    return [_stays_open(traded, name, way) for name in names for way in ("", "lines, thaw")]
+
+
+def is_hard_to_block(results: list[Result]) -> list[Claim]:
+    """Whether honest customers are served by the book that a capital makes, after every attack."""
+    crowds = _crowds(results)
+    return crowding.judge(crowds) if crowds else []
+
+
+def _traded(results: list[Result]) -> list[Result]:
+    return [r for r in results if "seen" in r]
+
+
+def _crowds(results: list[Result]) -> list[Any]:
+    return [r["crowd"] for r in results if "crowd" in r]
 
 
 def _stays_open(results: list[Result], name: str, way: str) -> Claim:
@@ -151,9 +171,10 @@ def draw_premium(results: list[Result]) -> Any:
 
 def draw_worst(results: list[Result]) -> Any:
     """Draw the most that the book was ever down, and what was certified."""
+    traded = _traded(results)
     certified = {
-        (name, way): _mean([r["seen"][scene, name, way]["certified"] or np.nan for r in results])
-        for scene, name, way in results[0]["seen"]
+        (name, way): _mean([r["seen"][scene, name, way]["certified"] or np.nan for r in traded])
+        for scene, name, way in traded[0]["seen"]
     }
 
     def of(row: tuple[str, str]) -> str:
@@ -181,6 +202,7 @@ def _draw(
     results: list[Result], what: str, title: str, colours: str, top: float, shown: Any, beside: Any = None
 ) -> Any:
     """Draw a table in colours; `beside` is a note for each row."""
+    results = _traded(results)
     names = list(dict.fromkeys(name for _, name, _ in results[0]["seen"]))
     rows = [(name, way) for name in names for way in WAYS]
     figure, axes = grid(1, 1, 9.5, 1.6 + 0.27 * len(rows), f"{title}, by who comes and how the book is run")
@@ -220,9 +242,14 @@ _FIELDS = ("served", "premium", "taken", "most_taken", "worst", "certified", "co
 def _table(results: list[Result]) -> dict[str, Any]:
     rows = [
         (r["log"], r["seed"], scene, name, way or "alone", *(seen[k] for k in _FIELDS))
-        for r in results
+        for r in _traded(results)
         for (scene, name, way), seen in r["seen"].items()
     ]
+    for r in results if _crowds(results) else ():
+        for case, seen in r.get("crowd", {}).items():
+            book = f"{case.caps} caps, {case.classes} classes{'' if case.named else ', no names'}"
+            values = [seen.get(k, float("nan")) for k in _FIELDS]
+            rows.append((r["log"], r["seed"], case.attack, "the default", book, *values))
     return as_columns(("log", "seed", "scene", "correction", "way", *_FIELDS), rows)
 
 
@@ -242,7 +269,14 @@ def _plan(options: Options) -> StudyPlan:
         for seed in range(options.seeds or STUDY.seeds)
         for log in settings.logs
     ]
-    pictures = {
+    if mine is None and chosen is None:
+        seeds = range(options.seeds or crowding.SEEDS)
+        cases += [{"settings": settings, "log": crowding.NAME, "seed": seed} for seed in seeds]
+    pictures = {}
+    if mine is None and chosen is None:
+        shown = "Who is served after an attack, by the book that a capital makes"
+        pictures["crowding"] = StudyPicture(shown, lambda results: crowding.draw(_crowds(results)))
+    pictures |= {
         "open_market": StudyPicture(
             "A market that stays open: the share of honest customers served", draw_served
         ),
@@ -250,7 +284,9 @@ def _plan(options: Options) -> StudyPlan:
         "open_market_premium": StudyPicture("What honest customers pay", draw_premium),
         "open_market_worst": StudyPicture("The capital that is used, and what is certified", draw_worst),
     }
-    return StudyPlan(run, cases, settings, (bounds_hold, stays_open), pictures, _table, _table)
+    return StudyPlan(
+        run, cases, settings, (is_hard_to_block, bounds_hold, stays_open), pictures, _table, _table
+    )
 
 
 _COLUMNS = {
@@ -258,7 +294,7 @@ _COLUMNS = {
     "seed": "the seed; it draws who comes, and what is made up",
     "scene": "who comes",
     "correction": "the correction",
-    "way": "alone, with a line for every customer, with a thaw, or with both",
+    "way": "alone, with a line for every customer, with a thaw, or with both; for crowding, which book",
     "served": f"the share of honest customers that staked: the price was at most ĉ + {WOULD_PAY:g}",
     "premium": "what they paid above fair odds, per unit staked",
     "taken": "what all attackers took together, in caps",
@@ -272,8 +308,15 @@ STUDY = Study(
     name="market",
     title="A market that stays open (beyond the paper)",
     why=f"""\
-Honest customers leave if the price is above {WOULD_PAY:g} (and the model's own ĉ). Then somebody comes who
-knows better. A correction that charges everybody for what she takes loses the honest customers, and
+The first figure is of the book that `InsuredForecaster(capital=..., max_stake=...)` makes: a tenth of the cap
+and a twenty-fifth of the capital for each name, lines that thaw, a price at which selling stops. Attackers
+move first, in each of {crowding.ROUNDS:,} rounds; after ten names or more, honest customers are counted from
+round {crowding.SETTLED:,} on. What stays possible is in it, too: ten names that neither win nor lose fill the
+cap at no cost, and a person with thirty names is thirty customers. Names are the operator's to check.
+
+The other figures are of its parts, one by one, against other corrections: everybody may hold the whole cap,
+and selling never stops. Honest customers leave if the price is above {WOULD_PAY:g} (and the model's own ĉ).
+Then somebody comes who knows better. A correction that charges everybody for what she takes loses the honest customers, and
 because nothing is learned without bets, it never gets them back. Three things mend it. A barrier spends
 capital before it charges customers: the exponential one as little as it can at first, the guard only what
 it must, the linear one in proportion to what is lost. With a line of {LINE:g} caps everyone pays for what
