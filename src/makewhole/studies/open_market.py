@@ -316,8 +316,8 @@ cap at no cost, and a person with thirty names is thirty customers. Names are th
 
 The other figures are of its parts, one by one, against other corrections: everybody may hold the whole cap,
 and selling never stops. Honest customers leave if the price is above {WOULD_PAY:g} (and the model's own ĉ).
-Then somebody comes who knows better. A correction that charges everybody for what she takes loses the honest customers, and
-because nothing is learned without bets, it never gets them back. Three things mend it. A barrier spends
+Then somebody comes who knows better. A correction that charges everybody for what she takes loses the honest
+customers, and because nothing is learned without bets, it never gets them back. Three things mend it. A barrier spends
 capital before it charges customers: the exponential one as little as it can at first, the guard only what
 it must, the linear one in proportion to what is lost. With a line of {LINE:g} caps everyone pays for what
 she herself takes. A thaw lowers the price again while nobody bets, within a budget that the certificate
