@@ -26,7 +26,7 @@ def main(rounds: int) -> None:
             ).tolist():
                 side = 1 if late or "insider" not in name else -1
                 try:
-                    book.stake(f"flight {k}", by=name, stake=side * int(chance.integers(1, 10_000)))
+                    book.stake(f"flight {k}", by=name, stake=side * int(chance.integers(1, 2_000)))
                 except Refusal as refused:
                     print(type(refused).__name__)  # noqa: T201 - read by the test
             book.settle(f"flight {k}", int(late))

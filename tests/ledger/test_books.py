@@ -55,7 +55,8 @@ def ledger(tmp_path: Path, clock: Clock) -> Iterator[Ledger]:
 
 @pytest.fixture
 def book(ledger: Ledger) -> Book:
-    return ledger.create("delays", capital=500_000, max_stake=20_000, unit="cent", hold=10)
+    lines = mw.Lines(each=200_000, share=1)  # one customer may hold the whole cap
+    return ledger.create("delays", capital=500_000, max_stake=20_000, unit="cent", hold=10, lines=lines)
 
 
 # --- money ------------------------------------------------------------------------------------------------
