@@ -55,7 +55,7 @@ class Place(NamedTuple):
 
 
 def new_book(ledger: Ledger, name: str = "book", **given: Any) -> Book:
-    """A book with a capital of 10,000 and at most 100 on an id, all by one customer, unless said otherwise."""
+    """A book with a capital of 10,000 and 100 per id, which one customer may hold, or as given."""
     settings: dict[str, Any] = {"capital": 10_000, "max_stake": 100, "unit": "cent"} | given
     capital = settings["capital"]
     each = 0.4 * capital if isinstance(capital, int) and capital > 0 else 4_000
