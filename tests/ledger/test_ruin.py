@@ -92,8 +92,8 @@ def besiege(place: Place, rounds: int, seed: int, least: int, **given: Any) -> N
     with place.open(clock=clock) as ledger:
         # Nothing but the lines and the capital stops them.
         lines = mw.Lines(each=LINE, of={"firm": 2 * LINE}, share=1, thaw=0)
-        settings = {"capital": CAPITAL, "max_stake": MAX_STAKE, "unit": "cent", "lines": lines, "stop": False}
-        book = ledger.create("book", **(settings | given))
+        how: dict[str, Any] = {"lines": lines, "stop": False} | given
+        book = ledger.create("book", capital=CAPITAL, max_stake=MAX_STAKE, unit="cent", **how)
         siege = Siege(book, clock, seed)
         for n in range(rounds):
             siege.round(n)

@@ -161,7 +161,7 @@ def test_a_quote_says_how_much_she_can_still_stake_and_never_raises_for_it(book:
 
 def test_the_room_for_a_stake_that_makes_up_for_another_is_found(ledger: Ledger) -> None:
     """The limit of a refusal is in proportion, and can be too low for a stake against her first one."""
-    how = {"lines": mw.Lines(each=6_000, share=1), "max_exposure": 100}
+    how: dict[str, Any] = {"lines": mw.Lines(each=6_000, share=1), "max_exposure": 100}
     book = ledger.create("book", capital=150 * CAP, max_stake=CAP, unit="cent", **how)
     book.forecast("UA-1", mu=0.5)
     book.stake("UA-1", by="ann", stake=150)
