@@ -66,8 +66,8 @@ def test_a_group_has_the_share_that_it_is_given(ledger: Ledger) -> None:
     book.forecast("UA-1", mu=0.5)
     with pytest.raises(mw.StakeRefused, match="'agency' may hold 150 .* got 51: 50 is left"):
         book.stake("UA-1", by=["agency", "bob"], stake=51)
-    assert book.quote("UA-1", by=["agency", "bob"], stake=1).room == (50, 50)
-    assert book.quote("UA-1", by=["club", "bob"], stake=1).room == (100, 100)
+    assert book.quote("UA-1", by=["agency", "bob"], stake=1).room == (-50, 50)
+    assert book.quote("UA-1", by=["club", "bob"], stake=1).room == (-100, 100)
 
 
 def test_a_book_can_let_one_customer_hold_the_whole_cap(ledger: Ledger) -> None:
@@ -86,10 +86,10 @@ def test_a_clairvoyant_cannot_fill_the_cap_for_nothing(book: Book, ledger: Ledge
     for k in range(40):
         book.forecast(f"e{k}", mu=0.5)
         side = 1 if k % 2 else -1
-        while (room := book.quote(f"e{k}", by="clair", stake=side).room[k % 2]) > 0:
-            book.stake(f"e{k}", by="clair", stake=side * room)
+        while room := book.quote(f"e{k}", by="clair", stake=side).room[k % 2]:
+            book.stake(f"e{k}", by="clair", stake=room)
         ann = book.quote(f"e{k}", by="ann", stake=-side)
-        assert ann.room == (100, 100)
+        assert ann.room == (-100, 100)
         assert ann.price == 1
         assert book.stake(f"e{k}", by="ann", stake=-side)["price"] == 1
         book.settle(f"e{k}", k % 2)
@@ -144,14 +144,14 @@ def test_without_a_stop_she_can_buy_at_any_price(ledger: Ledger) -> None:
 
 def test_a_quote_says_how_much_she_can_still_stake_and_never_raises_for_it(book: Book) -> None:
     book.forecast("UA-1", mu=0.2)
-    assert book.quote("UA-1", by="ann", stake=900).room == (100, 100)
+    assert book.quote("UA-1", by="ann", stake=900).room == (-100, 100)
     book.stake("UA-1", by="ann", stake=70)
     quote = book.quote("UA-1", by="ann", stake=31)
-    assert (quote.room, quote.fits, quote.price) == ((30, 30), False, 7)
+    assert (quote.room, quote.fits, quote.price) == ((-30, 30), False, 7)
     assert book.quote("UA-1", by="ann", stake=-30).fits
     for k in range(9):
         book.stake("UA-1", by=f"c{k}", stake=100)
-    assert book.quote("UA-1", by="bob", stake=30).room == (30, 30)  # the cap leaves no more
+    assert book.quote("UA-1", by="bob", stake=30).room == (-30, 30)  # the cap leaves no more
     bet_and_win(book, "clair")
     book.forecast("UA-2", mu=0.5)
     stopped = book.quote("UA-2", by="clair", stake=50)
@@ -165,12 +165,12 @@ def test_the_room_for_a_stake_that_makes_up_for_another_is_found(ledger: Ledger)
     book = ledger.create("book", capital=150 * CAP, max_stake=CAP, unit="cent", **how)
     book.forecast("UA-1", mu=0.5)
     book.stake("UA-1", by="ann", stake=150)
-    against, also = book.quote("UA-1", by="ann", stake=1).room
-    for side, room in ((-1, against), (1, also)):
+    low, high = book.quote("UA-1", by="ann", stake=1).room
+    for stake in (low - 1, high + 1):
         with pytest.raises(mw.StakeRefused):
-            book.stake("UA-1", by="ann", stake=side * (room + 1))
-    assert also < 60 < 350 < against < CAP - 150
-    book.stake("UA-1", by="ann", stake=-against)
+            book.stake("UA-1", by="ann", stake=stake)
+    assert 0 < high < 60 < 350 < -low < CAP - 150
+    book.stake("UA-1", by="ann", stake=low)
 
 
 def test_a_table_of_losses_is_insured_within_her_room_if_it_can_be(book: Book) -> None:
@@ -179,7 +179,7 @@ def test_a_table_of_losses_is_insured_within_her_room_if_it_can_be(book: Book) -
     quote = book.quote("UA-1", by="ann", losses=table)
     assert (quote.action, quote.stake, quote.fits) == ("train", 0, True)  # flying would need a stake of 101
     only = book.quote("UA-1", by="ann", losses={"fly": (0, 101)})
-    assert (only.action, only.fits, only.room) == ("fly", False, (100, 100))
+    assert (only.action, only.fits, only.room) == ("fly", False, (-100, 100))
     assert book.quote("UA-1", by="ann", losses={"fly": (0, 100), "train": (90, 90)}).action == "fly"
 
 

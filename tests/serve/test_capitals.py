@@ -148,6 +148,7 @@ def test_more_capital_is_cheaper_and_less_is_refused_or_dearer(tmp_path: Path) -
     premiums = [point.premium for point in points]
     assert premiums == sorted(premiums, reverse=True)
     assert points[0].worst < points[-1].worst
+    assert points[2].taken == 1.0  # as the book did, which has no stop
     assert points[0].served < points[-1].served == 1.0
     assert points[-1].carries == int(8 * CAPITAL / (0.48 * CAP))  # at μ = 0.5 a full stake can lose 0.48
 

@@ -51,8 +51,8 @@ _new = tuple.__new__
 class Offer:
     """The price of a bet for the customer `by`, in whole units: `price` now, `payout` later if y = `pays_on`.
 
-    `room` is the most that she could stake now against it and for it: the cap, her share of it, her line, the
-    capital and the stop all leave that much. A stake beyond it has a price, but would be refused. With a
+    `room` is the lowest and the highest stake that she could place now: the cap, her share of it, her line,
+    the capital and the stop all leave that much. A stake beyond it has a price, but would be refused. With a
     table of losses, `action` is the best one and `loss` her total loss, whatever happens.
     """
 
@@ -71,7 +71,7 @@ class Offer:
     @property
     def fits(self) -> bool:
         """Whether the stake is within the room."""
-        return abs(self.stake) <= self.room[self.pays_on]
+        return self.room[0] <= self.stake <= self.room[1]
 
 
 class Payment(NamedTuple):

@@ -377,7 +377,7 @@ def _take(book: BetBook, subject: Subject, stake: float, by: Any) -> None:
 
 
 def find_room(state: State, subject: Subject, by: Any) -> tuple[int, int]:
-    """The most whole units that a customer could stake on an id now: against it, and for it.
+    """The lowest and the highest stake that a customer could place on an id now, in whole units.
 
     The stakes are tried and undone. If one is taken, so is every smaller one on the same side: what can be
     lost is a convex function of the stake, and the stop depends on the price alone, or on whether the stake
@@ -405,7 +405,7 @@ def find_room(state: State, subject: Subject, by: Any) -> tuple[int, int]:
             low, above = (middle, above) if limit_of(middle, sign) == middle else (low, middle)
         return low
 
-    return room(-1), room(1)
+    return -room(-1), room(1)
 
 
 def read_stake(value: Any) -> int:

@@ -189,9 +189,9 @@ class Pages:
                 if "losses" in asked:
                     known["uninsured"] = asked["losses"]
                     known["beyond"] = [
-                        (name, quote.room[if_1 >= if_0])
+                        (name, abs(quote.room[if_1 > if_0]))
                         for name, (if_0, if_1) in asked["losses"].items()
-                        if abs(if_1 - if_0) > quote.room[if_1 >= if_0]
+                        if not quote.room[0] <= if_1 - if_0 <= quote.room[1]
                     ]
             except (Refusal, ValueError, TypeError) as error:
                 known["error"] = str(error)
