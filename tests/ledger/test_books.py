@@ -113,7 +113,8 @@ def test_a_quote_is_what_the_stake_then_costs_and_the_loss_is_certain(book: Book
 
 @pytest.mark.slow
 def test_a_quote_names_the_customers_own_price(ledger: Ledger) -> None:
-    book = ledger.create("own", capital=100_000, max_stake=1_000, unit="cent")
+    lines = mw.Lines(each=40_000, share=1, thaw=0)
+    book = ledger.create("own", capital=100_000, max_stake=1_000, unit="cent", lines=lines)
     for k in range(300):  # she knows every outcome
         book.forecast(f"e{k}", mu=0.5)
         with pytest.MonkeyPatch.context():
@@ -415,7 +416,8 @@ def test_a_book_opens_from_its_snapshot_and_goes_on_as_if_it_had_not(
     def play(path: Path, reopen: bool) -> tuple[str, Any]:
         clock.now = 1_000_000
         made = Ledger.open(path, clock=clock, key=tmp_path / "key")
-        book = made.create("b", capital=50_000, max_stake=1_000, unit="cent")
+        lines = mw.Lines(each=20_000, share=1)
+        book = made.create("b", capital=50_000, max_stake=1_000, unit="cent", lines=lines)
         draw = np.random.default_rng(1)
         for k in range(150):
             clock.now += 1

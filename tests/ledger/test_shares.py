@@ -121,7 +121,7 @@ def test_a_customer_whose_line_is_used_up_is_refused_with_a_reason(book: Book, l
     before = book.statement()
     with pytest.raises(mw.StakeRefused) as refused:
         book.stake("UA-1", by="clair", stake=10)
-    assert "less than half of the 4.8 at the base's own price: selling has stopped" in str(refused.value)
+    assert "at most, less than half of what is usual: selling has stopped" in str(refused.value)
     assert refused.value.limit == 0
     assert book.statement() == before
     assert book.stake("UA-1", by="ann", stake=100)["price"] == 52

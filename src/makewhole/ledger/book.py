@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from makewhole.forecasters import BaseForecaster, ask
+from makewhole.insured.lines import read_levels
 from makewhole.insured.refusals import StakeRefused
 from makewhole.insured.statement import Statement
 from makewhole.ledger.events import Event
@@ -284,7 +285,7 @@ class Book:
             state = self._writer.state()
             subject = self._find(state, id)
             check_open(id, subject, self._writer.now(state))
-            mu, c = (asked := state.f.quote(subject.versions[-1], by=who)).mu, asked.c
+            ((mu, c),) = state.book.own_prices(state.book.find(subject.versions[-1]), read_levels(who))
             turnover = state.money.turnover
             left, one_sided = int(state.f.max_stake) - subject.gross, state.f.one_sided
             room = find_room(state, subject, who)
@@ -418,7 +419,7 @@ class Book:
 
 
 def _opened(state: State, id_: str, subject: Subject) -> OpenForecast:
-    said = state.f.quote(subject.versions[-1])
+    said = state.book.find(subject.versions[-1]).forecast
     left = 0 if subject.outcome is not None else int(state.f.max_stake) - subject.gross
     known = (said.mu, said.c, subject.forecasts, subject.closes, left, subject.outcome)
     return OpenForecast(id_, *known)
