@@ -383,13 +383,16 @@ def find_room(state: State, subject: Subject, by: Any) -> tuple[int, int]:
     lost is a convex function of the stake, and the stop depends on the price alone, or on whether the stake
     lowers what can be lost.
     """
-    journal, mark = state.journal, len(state.journal)
-    left = int(state.book.max_stake) - subject.gross
+    book, journal, mark = state.book, state.journal, len(state.journal)
+    left = int(book.max_stake) - subject.gross
+    if book.lines is not None:  # so that the first trial is rarely refused, which is slow
+        share = book.lines.share_left([book.find(on) for on in subject.versions], read_levels(by))
+        left = min(left, int(share + 2.0**-50 * book.max_stake))
 
     def limit_of(size: int, sign: int) -> int:
         """The size itself if it is taken, otherwise a smaller one that is."""
         try:
-            _take(state.book, subject, float(sign * size), by)
+            _take(book, subject, float(sign * size), by)
         except StakeRefused as refused:
             return int(refused.limit)
         finally:
