@@ -10,6 +10,7 @@ committed together. Needs pyspark 4, pandas and a Java 17.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -34,12 +35,14 @@ def new_book() -> mw.InsuredForecaster:
 
 
 def play(f: mw.InsuredForecaster, rows: pd.DataFrame) -> pd.DataFrame:
-    """Forecast, stake and settle row by row."""
+    """Forecast, stake and settle row by row; a stake that the book refuses is paid 0."""
     c, paid = [], []
     for mu, outcome, stake in zip(rows["mu"], rows["outcome"], rows["stake"], strict=True):
         q = f.forecast(mu=float(mu))
         c.append(q.c)
-        paid.append(f.settle(q, int(outcome), stake=float(stake))[0])
+        with contextlib.suppress(mw.StakeRefused):
+            f.stake(q, float(stake))
+        paid.append(sum(f.settle(q, int(outcome))))
     return pd.DataFrame({"book": rows["book"], "seq": rows["seq"], "c": c, "paid": paid})
 
 

@@ -11,15 +11,17 @@ import polars as pl
 import pytest
 
 from makewhole.cli import main
+from makewhole.ledger import Ledger
 
 
 @pytest.fixture
 def ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
     path = str(tmp_path / "delays.db")
     assert (
-        main(["ledger", "create", path, "--capital", "500000", "--max-stake", "20000", "--unit", "cent"]) == 0
+        main(["ledger", "create", path, "--capital", "10000000", "--max-stake", "100000", "--unit", "cent"])
+        == 0
     )
-    assert "at most 500,000 can ever be lost" in capsys.readouterr().out
+    assert "at most 10,000,000 can ever be lost" in capsys.readouterr().out
     return path
 
 
@@ -72,7 +74,7 @@ def test_the_life_of_a_promise(ledger: str, tmp_path: Path, capsys: pytest.Captu
     page = tmp_path / "statement.html"
     assert main(["ledger", "statement", ledger, "--json", "--html", str(page)]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["premiums"], told["payouts"], told["lost"], told["cash"]) == (1980, 9000, 7020, 492_980)
+    assert (told["premiums"], told["payouts"], told["lost"], told["cash"]) == (1980, 9000, 7020, 9_992_980)
     html = page.read_text()
     assert told["head"] in html
     assert told["key"] in html
@@ -87,6 +89,7 @@ def test_a_batch_job_needs_no_code(
         monkeypatch,
         {"do": "forecast", "id": "UA-1", "mu": 0.2},
         {"do": "stake", "id": "UA-1", "by": ["agency", "ann"], "stake": 9000, "key": "a"},
+        {"do": "stake", "id": "UA-1", "by": "bob", "stake": 95_000},
         {"do": "stake", "id": "UA-1", "by": "bob", "stake": 19_000},
         {"do": "stake", "id": "UA-1", "by": "bob", "stake": 1.5},
         {"do": "dance"},
@@ -99,13 +102,15 @@ def test_a_batch_job_needs_no_code(
         None,
         None,
         "StakeRefused",
+        "StakeRefused",
         "ValueError",
         "ValueError",
         None,
         None,
     ]
-    assert got[2]["limit"] == 11_000
-    assert got[6]["payments"]["UA-1"][0]["amount"] == 0
+    assert got[2]["limit"] == 91_000
+    assert got[3]["limit"] == 10_000  # her share
+    assert got[7]["payments"]["UA-1"][0]["amount"] == 0
     feed(monkeypatch, {"id": "UA-2", "mu": 0.5}, "", {"id": "UA-3", "mu": 0.5})
     assert main(["ledger", "forecast", ledger]) == 0
     assert len(answers(capsys)) == 2
@@ -198,3 +203,19 @@ def test_errors_say_what_is_wrong(
 ) -> None:
     assert main(["ledger", *(ledger if word == "LEDGER" else word for word in arguments)]) == 1
     assert words in capsys.readouterr().err
+
+
+def test_a_book_with_its_own_share_line_and_without_a_stop(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "own.db")
+    create = ["ledger", "create", path, "--capital", "100000", "--max-stake", "1000", "--unit", "cent"]
+    assert main([*create, "--share", "1.5"]) == 1
+    assert "share must lie in [1e-06, 1]; got 1.5" in capsys.readouterr().err
+    assert main([*create, "--line", "0"]) == 1
+    assert "--line must be one number above 0; got 0.0" in capsys.readouterr().err
+    assert main([*create, "--share", "0.5", "--no-stop"]) == 0
+    assert main([*create, "--book", "short", "--line", "700"]) == 0
+    with Ledger.open(path) as ledger:
+        made = [ledger.book(name)._writer.state().f for name in ("own", "short")]
+    assert [(f.lines.each, f.lines.share, f.stop) for f in made] == [(4000, 0.5, False), (700, 0.1, True)]

@@ -1,5 +1,6 @@
 """A book in plain numbers: what a ledger should do, written apart from its rules, for comparison."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
@@ -24,6 +25,7 @@ class Thing:
 
     closes: int | None = None
     stakes: list[tuple[int, int]] = field(default_factory=list)  # what is paid, and its price
+    held: Counter[str] = field(default_factory=Counter)  # the sum of the sizes, by customer
     told: tuple[int, str | None, int] | None = None  # outcome, reporter, when it is final
     agreed: bool = False  # whether somebody else reported the same
     published: tuple[float, float] = (0.0, 0.0)
@@ -42,11 +44,18 @@ class Thing:
         return max(self.pays(0), self.pays(1)) - self.price()
 
 
+def customer(by: str | list[str]) -> str:
+    """Whose stake it is: the last of her names."""
+    return by if isinstance(by, str) else by[-1]
+
+
 class Model:
     """The book. `check` is told a request and its answer, says what should have come of it, and follows."""
 
-    def __init__(self, capital: int, max_stake: int, hold: int, one_sided: bool) -> None:
+    def __init__(self, capital: int, max_stake: int, hold: int, one_sided: bool, each: int) -> None:
+        """`each` is the most that one customer may hold of an id."""
         self.capital, self.max_stake, self.hold, self.one_sided = capital, max_stake, hold, one_sided
+        self.each = each
         self.things: dict[str, Thing] = {}
         self.premiums = self.payouts = self.refunds = self.compensated = self.lost = 0
         self.events, self.at = 1, 0
@@ -86,7 +95,9 @@ class Model:
         if asked["do"] == "stake":
             if self._closed(thing, now):
                 return StakingClosed
-            over = thing.gross() + abs(asked["stake"]) > self.max_stake
+            size = abs(asked["stake"])
+            over = thing.gross() + size > self.max_stake
+            over |= thing.held[customer(asked["by"])] + size > self.each
             return mw.StakeRefused if over or (self.one_sided and asked["stake"] < 0) else None
         if asked["do"] == "settle":
             return SubjectOpen if thing.told is None or now < thing.told[2] else None
@@ -154,6 +165,7 @@ class Model:
         assert c >= thing.published[1] or self.one_sided
         assert price <= asked.get("price", price)
         thing.stakes.append((b, price))
+        thing.held[customer(asked["by"])] += abs(b)
         self.premiums += price
 
     def _report(self, asked: dict[str, Any], answer: list[Receipt], now: int) -> None:

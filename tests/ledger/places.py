@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import apsw
 import psycopg
 
+import makewhole as mw
 from makewhole.ledger import Book, Ledger
 
 SECOND = 1_000_000
@@ -54,8 +55,11 @@ class Place(NamedTuple):
 
 
 def new_book(ledger: Ledger, name: str = "book", **given: Any) -> Book:
-    """A book with a capital of 10,000 and at most 100 on an id, unless said otherwise."""
+    """A book with a capital of 10,000 and 100 per id, which one customer may hold, or as given."""
     settings: dict[str, Any] = {"capital": 10_000, "max_stake": 100, "unit": "cent"} | given
+    capital = settings["capital"]
+    each = 0.4 * capital if isinstance(capital, int) and capital > 0 else 4_000
+    settings = {"lines": mw.Lines(each=each, share=1)} | settings
     return ledger.create(settings.pop("name", name), **settings)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from typing import Any
 
 import numpy as np
 
+import makewhole as mw
 from makewhole.insured.refusals import Refusal
 from makewhole.ledger import Ledger
 
@@ -17,7 +19,8 @@ def main(rounds: int) -> None:
     chance, time = np.random.default_rng(0), iter(range(10**6))
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger.open(f"{folder}/book.db", clock=lambda: next(time))
-        book = ledger.create("delays", capital=300_000, max_stake=20_000, unit="cent")
+        how: Any = {"lines": mw.Lines(each=120_000, share=1), "stop": False}  # so that prices rise far
+        book = ledger.create("delays", capital=300_000, max_stake=20_000, unit="cent", **how)
         for k in range(rounds):
             late = chance.random() < 0.3
             book.forecast(f"flight {k}", mu=chance.uniform(0.1, 0.5))

@@ -55,7 +55,8 @@ def ledger(tmp_path: Path, clock: Clock) -> Iterator[Ledger]:
 
 @pytest.fixture
 def book(ledger: Ledger) -> Book:
-    return ledger.create("delays", capital=500_000, max_stake=20_000, unit="cent", hold=10)
+    lines = mw.Lines(each=200_000, share=1)  # one customer may hold the whole cap
+    return ledger.create("delays", capital=500_000, max_stake=20_000, unit="cent", hold=10, lines=lines)
 
 
 # --- money ------------------------------------------------------------------------------------------------
@@ -112,7 +113,8 @@ def test_a_quote_is_what_the_stake_then_costs_and_the_loss_is_certain(book: Book
 
 @pytest.mark.slow
 def test_a_quote_names_the_customers_own_price(ledger: Ledger) -> None:
-    book = ledger.create("own", capital=100_000, max_stake=1_000, unit="cent")
+    lines = mw.Lines(each=40_000, share=1, thaw=0)
+    book = ledger.create("own", capital=100_000, max_stake=1_000, unit="cent", lines=lines)
     for k in range(300):  # she knows every outcome
         book.forecast(f"e{k}", mu=0.5)
         with pytest.MonkeyPatch.context():
@@ -349,7 +351,7 @@ def test_a_receipt_that_somebody_has_signed_himself_accuses_nobody(tmp_path: Pat
     with Ledger.open(tmp_path / "forger.db") as forger:
         own = forger.create("delays", capital=500_000, max_stake=20_000, unit="cent")
         own.forecast("UA-1", mu=0.2)
-        forged = own.stake("UA-1", by="mallory", stake=20_000)
+        forged = own.stake("UA-1", by="mallory", stake=2_000)
     assert forged.signed[0] not in book.public_keys() == [receipt.signed[0]] == [book.statement().key]
     with Ledger.open(tmp_path / "books.db") as ledger:
         with pytest.raises(
@@ -414,7 +416,8 @@ def test_a_book_opens_from_its_snapshot_and_goes_on_as_if_it_had_not(
     def play(path: Path, reopen: bool) -> tuple[str, Any]:
         clock.now = 1_000_000
         made = Ledger.open(path, clock=clock, key=tmp_path / "key")
-        book = made.create("b", capital=50_000, max_stake=1_000, unit="cent")
+        lines = mw.Lines(each=20_000, share=1)
+        book = made.create("b", capital=50_000, max_stake=1_000, unit="cent", lines=lines)
         draw = np.random.default_rng(1)
         for k in range(150):
             clock.now += 1
@@ -486,7 +489,7 @@ def test_several_books_are_apart(ledger: Ledger, book: Book) -> None:
     assert ledger.verify().heads.keys() == {"delays", "other"}
     with pytest.raises(mw.StakeRefused, match="negative"):
         other.stake("UA-1", by="ann", stake=-1)
-    assert other.stake("UA-1", by="ann", stake=10)["c"] == 0
+    assert other.stake("UA-1", by="ann", stake=1)["c"] == 0
 
 
 @pytest.mark.parametrize(
@@ -505,7 +508,8 @@ def test_several_books_are_apart(ledger: Ledger, book: Book) -> None:
 def test_a_book_with_any_of_our_corrections_is_read_again_to_the_bit(
     ledger: Ledger, correction: Any, tmp_path: Path
 ) -> None:
-    book = ledger.create("b", capital=50_000, max_stake=1_000, unit="cent", correction=correction)
+    how = {"correction": correction, "lines": mw.Lines(each=20_000, share=1, spread=0.02), "stop": False}
+    book = ledger.create("b", capital=50_000, max_stake=1_000, unit="cent", **how)
     groups = ["JFK", "AA"] if isinstance(correction, mw.OverlappingReserve) else "JFK"
     more: Any = {"groups": groups} if isinstance(correction, (mw.Grouped, mw.OverlappingReserve)) else {}
     for k in range(40):

@@ -87,7 +87,7 @@ def test_a_forecaster_that_has_a_past_begins_no_book(where: Place, ledger: Ledge
 def test_later_rules_are_no_damage(where: Place, ledger: Ledger) -> None:
     new_book(ledger)
     rewrite(where, [with_body(log(where)[0], rules=99)], consistent=True)
-    with where.open() as again, pytest.raises(NotALedger, match="rules 99; this makewhole has 2"):
+    with where.open() as again, pytest.raises(NotALedger, match="rules 99; this makewhole has 3"):
         again.verify()
 
 

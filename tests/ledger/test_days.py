@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,12 @@ def test_a_ledger_knows_the_day(tmp_path: Path) -> None:
     day, told = 24 * 60 * 60 * 1_000_000, []
     thaw = mw.Thaw(budget=400.0, per_day=60.0)
     with Ledger.open(tmp_path / "books.db", clock=lambda: now[0]) as ledger:
-        made = ledger.create("delays", capital=1_000, max_stake=100, unit="cent", thaw=thaw)
+        how: dict[str, Any] = {
+            "thaw": thaw,
+            "lines": mw.Lines(each=400, share=1),
+            "stop": False,
+        }  # so that c rises fast
+        made = ledger.create("delays", capital=1_000, max_stake=100, unit="cent", **how)
         for k in range(240):
             now[0] += day // 40
             made.forecast(f"id {k}", mu=0.5)

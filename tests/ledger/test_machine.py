@@ -57,13 +57,16 @@ class Machine(RuleBasedStateMachine):
         capital=st.sampled_from([100, 500, 2_000]),
         hold=st.sampled_from([0, 30]),
         one_sided=st.booleans(),
-        lines=st.sampled_from([None, mw.Lines(each=150, scale=100)]),
+        share=st.sampled_from([None, 0.6, 1.0, 1.0]),
+        stop=st.booleans(),
     )
-    def create(self, capital: int, hold: int, one_sided: bool, lines: Any) -> None:
-        settings = {"one_sided": one_sided} | ({} if lines is None else {"lines": lines})
+    def create(self, capital: int, hold: int, one_sided: bool, share: float | None, stop: bool) -> None:
+        settings: dict[str, Any] = {"one_sided": one_sided, "stop": stop}
+        if share is not None:
+            settings["lines"] = mw.Lines(each=150, scale=100, share=share)
         self.ledgers[0].create(self.name, capital=capital, max_stake=100, unit="cent", hold=hold, **settings)
         self.books = [ledger.book(self.name) for ledger in self.ledgers]
-        self.model = Model(capital, 100, hold * SECOND, one_sided)
+        self.model = Model(capital, 100, hold * SECOND, one_sided, each=round(100 * (share or 0.1)))
         self.model.at = self.clock.now
 
     def _named(self, n: int, *, new: bool = False) -> str:
@@ -101,7 +104,10 @@ class Machine(RuleBasedStateMachine):
 
     @rule(id_=ids, by=names, stake=stakes, who=st.integers(0, 1))
     def quoted_and_staked(self, id_: int, by: Any, stake: int, who: int) -> None:
-        """The price that was quoted is the price that is asked, if nothing comes in between."""
+        """The price that was quoted is the price that is asked, if nothing comes in between.
+
+        A stake is taken if and only if it is within the quoted room.
+        """
         name = self._named(id_)
         asked = {"do": "stake", "id": name, "by": by, "stake": stake}
         try:
@@ -113,6 +119,8 @@ class Machine(RuleBasedStateMachine):
         if done.error is None:
             assert quote is not None
             assert done.answer()[0]["price"] == quote.price
+        if quote is not None:
+            assert quote.fits == (done.error is None)
         self.changed = True
 
     @rule(seconds=st.sampled_from([-1_000, -5, 1, 10, 30, 100]))

@@ -90,8 +90,10 @@ def stake(id_: str, by: Any, size: int, at_most: float = 1.0) -> dict[str, Any]:
 def besiege(place: Place, rounds: int, seed: int, least: int, **given: Any) -> None:
     clock = Clock()
     with place.open(clock=clock) as ledger:
-        lines = mw.Lines(each=LINE, of={"firm": 2 * LINE})
-        book = ledger.create("book", capital=CAPITAL, max_stake=MAX_STAKE, unit="cent", lines=lines, **given)
+        # Nothing but the lines and the capital stops them.
+        lines = mw.Lines(each=LINE, of={"firm": 2 * LINE}, share=1, thaw=0)
+        how: dict[str, Any] = {"lines": lines, "stop": False} | given
+        book = ledger.create("book", capital=CAPITAL, max_stake=MAX_STAKE, unit="cent", **how)
         siege = Siege(book, clock, seed)
         for n in range(rounds):
             siege.round(n)

@@ -58,14 +58,16 @@ def job_of(ledger: Ledger, times: list[float]) -> Job:
     return Job(past.settled_rows(), json.loads(json.dumps(past.forecaster)), [CAPITAL * k for k in times])
 
 
+sizes = st.integers(-5_000, 5_000) | st.integers(-500, 500)  # 500 is the share of one customer
 moves = st.lists(
-    st.tuples(st.integers(0, 9), st.floats(0.05, 0.95), st.integers(-5_000, 5_000), st.integers(0, 4)),
+    st.tuples(st.integers(0, 9), st.floats(0.05, 0.95), sizes, st.integers(0, 4)),
     min_size=5,
     max_size=60,
 )
 SETTINGS: list[dict[str, Any]] = [
     {},
     {"lines": None, "thaw": None},
+    {"lines": mw.Lines(each=40_000, share=1), "stop": False},
     {"correction": mw.Reserve(0.05), "max_exposure": 20_000},
     {"correction": mw.Grouped(mw.Barrier(40_000, spread=0.02))},
 ]
@@ -133,7 +135,8 @@ def slowly(book: Book) -> tuple[float, float, float]:
 @pytest.mark.slow
 def test_more_capital_is_cheaper_and_less_is_refused_or_dearer(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "books.db") as ledger:
-        book = ledger.create("b", capital=CAPITAL, max_stake=CAP, unit="cent")
+        how: dict[str, Any] = {"lines": mw.Lines(each=40_000, share=1), "stop": False}
+        book = ledger.create("b", capital=CAPITAL, max_stake=CAP, unit="cent", **how)
         for number in range(60):
             book.forecast(str(number), mu=0.5)
             book.stake(str(number), by="knows all", stake=4_000)
@@ -145,6 +148,7 @@ def test_more_capital_is_cheaper_and_less_is_refused_or_dearer(tmp_path: Path) -
     premiums = [point.premium for point in points]
     assert premiums == sorted(premiums, reverse=True)
     assert points[0].worst < points[-1].worst
+    assert points[2].taken == 1.0  # as the book did, which has no stop
     assert points[0].served < points[-1].served == 1.0
     assert points[-1].carries == int(8 * CAPITAL / (0.48 * CAP))  # at μ = 0.5 a full stake can lose 0.48
 

@@ -21,6 +21,7 @@ _SETTINGS = (
     "graded",
     "lines",
     "thaw",
+    "stop",
 )
 
 

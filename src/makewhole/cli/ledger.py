@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from makewhole import pages
+from makewhole.arguments import positive
 from makewhole.cli.files import TableFile, need
 from makewhole.cli.insure import read_action
 from makewhole.cli.printing import print_error, print_json
+from makewhole.insured.lines import Lines
 from makewhole.insured.refusals import Refusal
+from makewhole.insured.settings import default_line
 from makewhole.ledger import Book, Ledger, LogDamaged, Receipt
 from makewhole.ledger.book import VERBS, read_request
 from makewhole.ledger.page import statement_page
@@ -120,6 +123,9 @@ def _add_create(own: Any) -> None:
     add("--unit", required=True, help="what the whole units are, such as cent")
     add("--hold", type=float, default=0.0, help="seconds for which an outcome can be replaced (default 0)")
     add("--one-sided", action="store_true", help="take stakes above 0 only")
+    add("--line", type=float, help="the most that a customer can win (default: a 25th of the capital)")
+    add("--share", type=float, help="the part of --max-stake that a customer may hold (default: 0.1)")
+    add("--no-stop", action="store_true", help="also sell at prices at which a stake can hardly win")
 
 
 def _add_quote(own: Any) -> None:
@@ -179,6 +185,13 @@ def _book(arguments: argparse.Namespace, ledger: Ledger) -> Book:
 
 def _create(arguments: argparse.Namespace, ledger: Ledger) -> None:
     name = arguments.book or Path(arguments.ledger).stem
+    more: dict[str, Any] = {"stop": False} if arguments.no_stop else {}
+    if arguments.line is not None or arguments.share is not None:
+        each = (
+            default_line(arguments.capital) if arguments.line is None else positive("--line", arguments.line)
+        )
+        share = {} if arguments.share is None else {"share": arguments.share}
+        more["lines"] = Lines(each=each, **share)
     book = ledger.create(
         name,
         capital=arguments.capital,
@@ -186,6 +199,7 @@ def _create(arguments: argparse.Namespace, ledger: Ledger) -> None:
         unit=arguments.unit,
         hold=arguments.hold,
         one_sided=arguments.one_sided,
+        **more,
     )
     print(book.statement())
 

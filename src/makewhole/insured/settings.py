@@ -140,9 +140,14 @@ def read_capital(capital: Any, max_stake: float) -> float:
     return given
 
 
+def default_line(capital: float) -> float:
+    """The most that a customer can win from a book with this capital, unless its owner says otherwise."""
+    return _LINE * capital
+
+
 def _read_lines(lines: Any, capital: float | None, spread: float) -> Lines | None:
     if isinstance(lines, str) and lines == "default":
-        return None if capital is None else Lines(each=_LINE * capital, spread=spread)
+        return None if capital is None else Lines(each=default_line(capital), spread=spread)
     if lines is not None and not isinstance(lines, Lines):
         raise TypeError(f"lines must be makewhole.Lines(...), or None for none; got {lines!r}")
     return lines

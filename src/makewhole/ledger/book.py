@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from makewhole.forecasters import BaseForecaster, ask
+from makewhole.insured.lines import read_levels
 from makewhole.insured.refusals import StakeRefused
 from makewhole.insured.statement import Statement
 from makewhole.ledger.events import Event
@@ -22,6 +23,7 @@ from makewhole.ledger.requests import (
     Subject,
     absent,
     check_open,
+    find_room,
     read_by,
     read_stake,
     read_text,
@@ -50,7 +52,9 @@ _new = tuple.__new__
 class Offer:
     """The price of a bet for the customer `by`, in whole units: `price` now, `payout` later if y = `pays_on`.
 
-    With a table of losses, `action` is the best one and `loss` her total loss, whatever happens.
+    `room` is the lowest and the highest stake that she could place now: the cap, her share of it, her line,
+    the capital and the stop all leave that much. A stake beyond it has a price, but would be refused. With a
+    table of losses, `action` is the best one and `loss` her total loss, whatever happens.
     """
 
     id: str
@@ -61,8 +65,14 @@ class Offer:
     payout: int
     pays_on: int
     by: str | list[str]
+    room: tuple[int, int]
     action: str | None = None
     loss: int | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether the stake is within the room."""
+        return self.room[0] <= self.stake <= self.room[1]
 
 
 class Payment(NamedTuple):
@@ -262,7 +272,11 @@ class Book:
         """Return the price of a bet for a customer; give `stake`, `payout` (if it happens) or `losses`.
 
         `losses` is a table {action: (loss if y = 0, loss if y = 1)} in whole units. The action is chosen
-        whose loss, made certain by a bet, is smallest; `stake` is 0 if that needs no bet.
+        whose loss, made certain by a bet, is smallest, among those whose bet would be taken now if there are
+        any; `stake` is 0 if that needs no bet.
+
+        A stake over the cap raises `StakeRefused`. Her own limits do not: the quote's `room` says what she
+        can stake now.
         """
         if sum(given is not None for given in (stake, payout, losses)) != 1:
             raise TypeError("give one of stake, payout and losses")
@@ -271,27 +285,28 @@ class Book:
             state = self._writer.state()
             subject = self._find(state, id)
             check_open(id, subject, self._writer.now(state))
-            mu, c = (asked := state.f.quote(subject.versions[-1], by=who)).mu, asked.c
+            ((mu, c),) = state.book.own_prices(state.book.find(subject.versions[-1]), read_levels(who))
             turnover = state.money.turnover
             left, one_sided = int(state.f.max_stake) - subject.gross, state.f.one_sided
+            room = find_room(state, subject, who)
         if losses is None:
             b = read_units("payout", payout, least=1) if stake is None else read_stake(stake)
             if abs(b) > left:
                 raise StakeRefused(f"stake {b} is over what the cap leaves for id={id!r}: {left}", left)
             if one_sided and b < 0:
                 raise StakeRefused(f"stakes must not be negative in a one-sided book; got {b}", 0.0)
-            return _offer(id, who, mu, c, b, turnover)
+            return _offer(id, who, mu, c, b, turnover, room)
         quotes = []
         for action, (if_0, if_1) in losses.items():
             low, high = read_signed("losses", if_0), read_signed("losses", if_1)
             b = high - low
             if abs(b) <= left and not (one_sided and b < 0):
-                made = _offer(id, who, mu, c, b, turnover)
+                made = _offer(id, who, mu, c, b, turnover, room)
                 quotes.append(replace(made, action=action, loss=made.price + (low if b >= 0 else high)))
         if not quotes:
             only = ", above 0 only: the book is one-sided" if one_sided else ""
             raise StakeRefused(f"no action can be insured: id={id!r} leaves stakes of {left}{only}", left)
-        return min(quotes, key=lambda quote: quote.loss or 0)
+        return min(quotes, key=lambda quote: (not quote.fits, quote.loss or 0))
 
     def payments(self, id: str) -> list[Payment]:  # noqa: A002 - what callers call it
         """The amounts due to customers for an id that was settled or voided, in order of staking."""
@@ -404,15 +419,15 @@ class Book:
 
 
 def _opened(state: State, id_: str, subject: Subject) -> OpenForecast:
-    said = state.f.quote(subject.versions[-1])
+    said = state.book.find(subject.versions[-1]).forecast
     left = 0 if subject.outcome is not None else int(state.f.max_stake) - subject.gross
     known = (said.mu, said.c, subject.forecasts, subject.closes, left, subject.outcome)
     return OpenForecast(id_, *known)
 
 
-def _offer(id_: str, by: Any, mu: float, c: float, stake: int, turnover: int) -> Offer:
+def _offer(id_: str, by: Any, mu: float, c: float, stake: int, turnover: int, room: tuple[int, int]) -> Offer:
     price = whole_price(stake, mu, c, turnover)
-    return Offer(id_, mu, c, stake, price, abs(stake), int(stake >= 0), by)
+    return Offer(id_, mu, c, stake, price, abs(stake), int(stake >= 0), by, room)
 
 
 def read_request(given: Mapping[str, Any]) -> Request:

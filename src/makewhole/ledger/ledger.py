@@ -127,9 +127,10 @@ class Ledger:
         base
             A model that gives μ for features, instead of `mu`; the ledger does not teach it.
         settings
-            `correction`, `one_sided`, `max_exposure`, `c_range`, `lines` and `thaw` of `InsuredForecaster`.
+            `correction`, `one_sided`, `max_exposure`, `c_range`, `lines`, `thaw` and `stop` of
+            `InsuredForecaster`.
         """
-        allowed = {"correction", "one_sided", "max_exposure", "c_range", "lines", "thaw"}
+        allowed = {"correction", "one_sided", "max_exposure", "c_range", "lines", "thaw", "stop"}
         if settings.keys() - allowed:
             raise TypeError(f"create takes {', '.join(sorted(allowed))}; got {', '.join(sorted(settings))}")
         made = InsuredForecaster(

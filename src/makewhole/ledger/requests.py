@@ -354,7 +354,7 @@ def staked(state: State, seq: int, at: int, given: Body, finished: Finished) -> 
         body["most"] = read_units("price", most)
         if price > most:
             raise PriceRefused(f"the price is {price} now, above price={most}", price)
-    book.take(entry, float(stake), by, along=[book.find(other) for other in subject.versions[:-1]])
+    _take(book, subject, float(stake), by)
     state.journal.keep(subject)
     state.journal.keep(money)
     subject.bets += 1
@@ -368,6 +368,47 @@ def staked(state: State, seq: int, at: int, given: Body, finished: Finished) -> 
     money.premiums += price
     money.turnover += abs(stake)
     return body
+
+
+def _take(book: BetBook, subject: Subject, stake: float, by: Any) -> None:
+    """Take a stake on the latest forecast for an id; the versions share the cap."""
+    *others, latest = [book.find(on) for on in subject.versions]
+    book.take(latest, stake, by, along=others)
+
+
+def find_room(state: State, subject: Subject, by: Any) -> tuple[int, int]:
+    """The lowest and the highest stake that a customer could place on an id now, in whole units.
+
+    The stakes are tried and undone. If one is taken, so is every smaller one on the same side: what can be
+    lost is a convex function of the stake, and the stop depends on the price alone, or on whether the stake
+    lowers what can be lost.
+    """
+    book, journal, mark = state.book, state.journal, len(state.journal)
+    left = int(book.max_stake) - subject.gross
+    if book.lines is not None:  # so that the first trial is rarely refused, which is slow
+        share = book.lines.share_left([book.find(on) for on in subject.versions], read_levels(by))
+        left = min(left, int(share + 2.0**-50 * book.max_stake))
+
+    def limit_of(size: int, sign: int) -> int:
+        """The size itself if it is taken, otherwise a smaller one that is."""
+        try:
+            _take(book, subject, float(sign * size), by)
+        except StakeRefused as refused:
+            return int(refused.limit)
+        finally:
+            journal.undo(mark)
+        return size
+
+    def room(sign: int) -> int:
+        low, above = limit_of(left, sign), left + 1
+        if low < left and limit_of(low + 1, sign) <= low:
+            return low
+        while above - low > 1:  # a limit can be too low where a stake also makes up for another
+            middle = (low + above) // 2
+            low, above = (middle, above) if limit_of(middle, sign) == middle else (low, middle)
+        return low
+
+    return -room(-1), room(1)
 
 
 def read_stake(value: Any) -> int:

@@ -24,17 +24,17 @@ _BEFORE, _OPEN = 600, 25
 # A flight that is offered now lands after this many seconds: enough time to buy.
 _SECONDS = 60.0
 _PASSENGERS = 40
-_CAP = 40_000
+_CAP = 100_000
 # Each airport has its own reserve, within the capital; no customer can win more than her line.
-_CAPITAL, _RESERVE, _LINE = 3_000_000, 900_000, 300_000
+_CAPITAL, _RESERVE, _LINE = 10_000_000, 3_000_000, 400_000
 _AIRPORTS = {"EWR": "Newark", "JFK": "JFK", "LGA": "La Guardia"}
 
 
 _NOTE = (
     "A demonstration: United's real flights of 2013, one after the other, and simulated passengers who "
     "insure against a delay. One customer knows which flights will be late. At first she wins; then her own "
-    "price rises (the dashed line in the second picture) until it no longer pays, and everybody else's stays "
-    "where it was."
+    "price rises (the dashed line in the second picture) until nothing is sold to her, and everybody else's "
+    "stays where it was."
 )
 
 
@@ -123,5 +123,5 @@ class Demo:
             await self._do({"do": "stake", "id": id_, "by": CLAIRVOYANT, "stake": stake})
 
     async def _do(self, request: dict[str, Any]) -> None:
-        with contextlib.suppress(Refusal):  # her line is used up: the page shows this
+        with contextlib.suppress(Refusal):  # selling to her has stopped: the page shows this
             await self._service.desk.write(BOOK, request)

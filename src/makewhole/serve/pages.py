@@ -188,8 +188,11 @@ class Pages:
                 known |= {"quote": quote, "token": secrets.token_urlsafe(16)}
                 if "losses" in asked:
                     known["uninsured"] = asked["losses"]
-                    sizes = {action: abs(pair[1] - pair[0]) for action, pair in asked["losses"].items()}
-                    known["beyond"] = [name for name, size in sizes.items() if said and size > said.left]
+                    known["beyond"] = [
+                        (name, abs(quote.room[if_1 > if_0]))
+                        for name, (if_0, if_1) in asked["losses"].items()
+                        if not quote.room[0] <= if_1 - if_0 <= quote.room[1]
+                    ]
             except (Refusal, ValueError, TypeError) as error:
                 known["error"] = str(error)
         return self._page(request, "subject.html", **known)
