@@ -1,12 +1,16 @@
 """Where a ledger under test is kept, and a clock that goes as it is told."""
 
+import contextlib
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import apsw
 import psycopg
+import pytest
 
-from makewhole.ledger import Book, Ledger
+from makewhole.ledger import Book, Ledger, StoreUnavailable
 
 SECOND = 1_000_000
 
@@ -57,6 +61,15 @@ def new_book(ledger: Ledger, name: str = "book", **given: Any) -> Book:
     """A book with a capital of 10,000 and at most 100 on an id, unless said otherwise."""
     settings: dict[str, Any] = {"capital": 10_000, "max_stake": 100, "unit": "cent"} | given
     return ledger.create(settings.pop("name", name), **settings)
+
+
+def eventually(call: Callable[[], Any]) -> Any:
+    """Call until the database answers, as a client does that retries with the same key."""
+    for _ in range(100):
+        with contextlib.suppress(StoreUnavailable):
+            return call()
+        time.sleep(0.1)
+    pytest.fail("the database has not come back")
 
 
 def whole(place: Place, book: str = "book") -> None:

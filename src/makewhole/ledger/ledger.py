@@ -65,7 +65,7 @@ class Ledger:
         *,
         key: str | os.PathLike[str] | None = None,
         clock: Callable[[], int] = _now,
-        wait: float = 5.0,
+        wait: float = 3.0,
     ) -> Self:
         """Open a ledger: a file, which is made if there is none, or "postgresql://…".
 
@@ -165,6 +165,15 @@ class Ledger:
         """The names of all books."""
         with self.store.lock:
             return self.store.books()
+
+    @property
+    def forked(self) -> dict[str, str]:
+        """The books that are closed for writing on this host, each with the reason (`LogForked`).
+
+        It is what the latest request to each book has found. A book opens again once its log has the events
+        that this host has seen.
+        """
+        return {name: str(made.forked) for name, made in list(self._writers.items()) if made.forked}
 
     def _do(self, name: str, request: Request) -> None:
         asked = Waiting(request)

@@ -3,31 +3,67 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from makewhole.extras import need
 from makewhole.ledger.database import APPLICATION, MIGRATIONS, Store
-from makewhole.ledger.refusals import LedgerUnavailable, NotALedger
+from makewhole.ledger.refusals import LedgerUnavailable, NotALedger, StoreUnavailable
+
+# Limits of libpq that the address may replace, as in "postgresql://…?connect_timeout=5": how many seconds a
+# connection may take, after how many a silent peer counts as gone (5 + 2 · 2), and for how many milliseconds
+# sent data may stay unconfirmed.
+_CONNECTION = {
+    "connect_timeout": "2",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "2",
+    "tcp_user_timeout": "3000",
+}
+# Limits that the server enforces, in milliseconds. The address may replace them, as in
+# "?options=-c%20statement_timeout%3D5000", and so may PGOPTIONS. The second ends a transaction whose host has
+# stopped half-way, and would otherwise keep the book locked.
+_STATEMENT, _IDLE = 3_000, 10_000
+# A server that has stopped enforces nothing. So this many seconds later, the connection is closed from here.
+_GRACE = 0.5
+# A lost database is not tried again for this many seconds, so that callers in a queue do not all wait for it.
+_PAUSE = 1.0
 
 
 class PostgresStore(Store):
-    """A database. An advisory lock covers one book: different books can be written at the same time."""
+    """A database. An advisory lock covers one book: different books can be written at the same time.
 
-    # The last two are PostgreSQL's defaults, but its owner may have changed them. With another isolation, a
-    # writer that has waited for a book sees its old state; without the last, a write that was confirmed can
-    # be lost.
-    _SETTINGS = """SET lock_timeout = '{wait}ms'; SET idle_in_transaction_session_timeout = '60s';
-        SET default_transaction_isolation = 'read committed';
+    Every call ends, even if the database has stopped: with its result, or with `StoreUnavailable`. The next
+    call connects again.
+    """
+
+    # These are PostgreSQL's defaults, but its owner may have changed them. With another isolation, a writer
+    # that has waited for a book sees its old state; without the last, a write that was confirmed can be lost.
+    _SETTINGS = """SET default_transaction_isolation = 'read committed';
         SELECT set_config('synchronous_commit', 'on', false)
         WHERE current_setting('synchronous_commit') IN ('off', 'local')"""
 
-    def __init__(self, address: str, *, wait: float = 5.0) -> None:
+    def __init__(self, address: str, *, wait: float = 3.0) -> None:
         super().__init__()
         psycopg = need("psycopg", "ledger")
-        self._psycopg, self._address, self._wait = psycopg, address, int(wait * 1000)
+        self._psycopg = psycopg
+        try:
+            given = psycopg.conninfo.conninfo_to_dict(address)
+        except psycopg.Error as error:
+            raise ValueError(f"where must be a valid address of PostgreSQL: {error}") from None
+        self._address = psycopg.conninfo.make_conninfo(**(_CONNECTION | given))
+        lock = int(wait * 1_000)
+        limits = {
+            "lock_timeout": lock,
+            "statement_timeout": max(_STATEMENT, lock),  # a statement may at least wait for its lock
+            "idle_in_transaction_session_timeout": _IDLE,
+        }
+        asked = str(given.get("options") or os.environ.get("PGOPTIONS", ""))
+        self._limits = "".join(f"SET {name} = {ms};" for name, ms in limits.items() if name not in asked)
         self._connection: Any = None
-        self._closed = False
+        self._closed, self._not_before = False, 0.0
         try:
             with self._unavailable():
                 self._prepare(self._connected())
@@ -43,16 +79,48 @@ class PostgresStore(Store):
         except psycopg.IntegrityError:
             raise
         except psycopg.Error as error:
-            raise LedgerUnavailable(f"the database cannot be used now: {error}") from error
+            if self._connection is None or self._connection.closed:
+                self._not_before = time.monotonic() + _PAUSE
+            raise StoreUnavailable(f"the database cannot be used now: {error}") from error
 
     def _connected(self) -> Any:
         """The connection; a new one if the last was lost."""
         if self._closed:
             raise LedgerUnavailable("the ledger was closed: open it again")
         if self._connection is None or self._connection.closed:
-            self._connection = self._psycopg.connect(self._address, autocommit=True)
-            self._connection.execute(self._SETTINGS.format(wait=self._wait))
+            if time.monotonic() < self._not_before:
+                raise StoreUnavailable("the database could not be used a moment ago: retry in a second")
+            self._connection = self._connect()
         return self._connection
+
+    def _connect(self) -> Any:
+        made = self._psycopg.connect(self._address, autocommit=True)
+        plain, longest = made.wait, _STATEMENT
+
+        def wait(steps: Any, *given: Any, **more: Any) -> Any:
+            return plain(self._limited(steps, made, longest / 1_000 + _GRACE), *given, **more)
+
+        made.wait = wait
+        made.execute(self._limits + self._SETTINGS)
+        asked = "SELECT setting::bigint FROM pg_settings WHERE name = 'statement_timeout'"
+        (longest,) = made.execute(asked).fetchone()
+        if not longest:  # the address asks for no limit
+            made.wait = plain
+        return made
+
+    def _limited(self, steps: Any, connection: Any, seconds: float) -> Any:
+        """Do the steps of a call of psycopg; close the connection if nothing arrives for so many seconds."""
+        end, ready = time.monotonic() + seconds, None
+        try:
+            while True:
+                ready = yield steps.send(ready)  # 0 if there was nothing for a tenth of a second
+                if ready:
+                    end = time.monotonic() + seconds
+                elif time.monotonic() > end:
+                    connection.close()
+                    raise self._psycopg.OperationalError(f"it has not answered for {seconds:g} s")
+        except StopIteration as done:
+            return done.value
 
     def _prepare(self, connection: Any) -> None:
         with connection.transaction():

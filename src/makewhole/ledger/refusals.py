@@ -67,10 +67,9 @@ class StoreUnavailable(LedgerUnavailable):
 
 
 class LogForked(Refusal):
-    """The log no longer has an event that this host has stored or read: it was restored, or another was put
-    in its place.
+    """The log no longer has an event that this host has stored or read: it was restored or replaced.
 
-    Nothing was written, and the book stays closed for writing on this host until the log has that event again.
+    Nothing was written. The book stays closed for writing on this host until the log has that event again.
     `book` is its name, and `seq` the first event that is known to be missing or different.
     """
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from makewhole.extras import need
 from makewhole.ledger.database import APPLICATION, MIGRATIONS, Store
-from makewhole.ledger.refusals import LedgerUnavailable, NotALedger
+from makewhole.ledger.refusals import LedgerUnavailable, NotALedger, StoreUnavailable
 
 
 class SqliteStore(Store):
@@ -29,7 +29,7 @@ class SqliteStore(Store):
         """A list of texts as JSON."""
         return json.dumps(list(texts))
 
-    def __init__(self, path: str | os.PathLike[str], *, wait: float = 5.0, vfs: str | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, wait: float = 3.0, vfs: str | None = None) -> None:
         super().__init__()
         apsw = need("apsw", "ledger")
         self._apsw, self.path = apsw, Path(path)
@@ -54,7 +54,8 @@ class SqliteStore(Store):
         except apsw.ConstraintError:
             raise
         except apsw.Error as error:
-            raise LedgerUnavailable(f"{self.path} cannot be used now: {error}") from error
+            kind = StoreUnavailable if isinstance(error, apsw.BusyError) else LedgerUnavailable
+            raise kind(f"{self.path} cannot be used now: {error}") from error
 
     def _prepare(self) -> None:
         run = self._connection.execute

@@ -11,7 +11,7 @@ from makewhole.ledger.sqlite import SqliteStore
 __all__ = ["PostgresStore", "SqliteStore", "Store", "open_store"]
 
 
-def open_store(where: str | os.PathLike[str], *, wait: float = 5.0) -> Store:
+def open_store(where: str | os.PathLike[str], *, wait: float = 3.0) -> Store:
     """Open "postgresql://…" or a file."""
     if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
         return PostgresStore(where, wait=wait)
