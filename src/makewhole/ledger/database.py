@@ -37,6 +37,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             id TEXT NOT NULL PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL, digest {bytes} NOT NULL,
             made BIGINT NOT NULL, revoked BIGINT)""",
     ),
+    ("CREATE TABLE file (inode TEXT NOT NULL)",),  # SQLite: which file this is; a copy is another one
 )
 
 _EVENT = "book, seq, at, kind, about, body, hash"
@@ -181,6 +182,11 @@ class Store:
                  WHERE book = ? AND (first < 1 OR first > seq + 1 OR seq > ?) ORDER BY seq LIMIT 1"""
         rows = self._rows(sql, (book, seq))
         return Key._make(rows[0]) if rows else None
+
+    def keys_after(self, book: str, seq: int) -> list[Key]:
+        """The requests whose last event is after this one, with their keys."""
+        sql = "SELECT key, digest, first, seq FROM keys WHERE book = ? AND seq > ? ORDER BY seq"
+        return [Key._make(row) for row in self._rows(sql, (book, seq))]
 
     def snapshot(self, book: str) -> tuple[int, str] | None:
         """The latest snapshot of a book: the event it was taken after, and the state as text."""

@@ -34,7 +34,7 @@ def replay(state: State, store: Store) -> Iterator[Event]:
         ended = store.ends_among(state.name, ids, state.seq)
         bodies, damage = _read_page(state, page)
         for event, body in zip(page, bodies, strict=False):  # damage leaves fewer bodies
-            _follow(state, event, body, ended)
+            follow(state, event, body, ended)
             yield event
         if damage is not None:
             raise damage
@@ -68,7 +68,7 @@ def _impossible(event: Event, error: Exception) -> LogDamaged:
     return LogDamaged(message, event.seq)
 
 
-def _follow(state: State, event: Event, given: Body, ended: dict[str, str]) -> None:
+def follow(state: State, event: Event, given: Body, ended: dict[str, str]) -> None:
     """Advance a state, and how ids have ended, by one event; LogDamaged if the event does not follow."""
     book, seq, at, kind, about, text, found = event
     try:

@@ -63,7 +63,8 @@ class PostgresStore(Store):
         asked = str(given.get("options") or os.environ.get("PGOPTIONS", ""))
         self._limits = "".join(f"SET {name} = {ms};" for name, ms in limits.items() if name not in asked)
         self._connection: Any = None
-        self._closed, self._not_before = False, 0.0
+        self._closed, self._ready, self._not_before = False, False, 0.0
+        self._longest: float | None = None  # seconds for one statement
         try:
             with self._unavailable():
                 self._prepare(self._connected())
@@ -79,48 +80,48 @@ class PostgresStore(Store):
         except psycopg.IntegrityError:
             raise
         except psycopg.Error as error:
-            if self._connection is None or self._connection.closed:
+            if self._drop():
                 self._not_before = time.monotonic() + _PAUSE
             raise StoreUnavailable(f"the database cannot be used now: {error}") from error
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                self._drop()
+            raise
+
+    def _drop(self) -> bool:
+        """Close a connection whose state is unknown; returns whether a statement has had no answer."""
+        made, states = self._connection, self._psycopg.pq.TransactionStatus
+        state = states.IDLE if made is None else made.info.transaction_status
+        if state != states.IDLE:
+            made.close()
+        return bool(state == states.ACTIVE)
 
     def _connected(self) -> Any:
         """The connection; a new one if the last was lost."""
         if self._closed:
             raise LedgerUnavailable("the ledger was closed: open it again")
-        if self._connection is None or self._connection.closed:
+        if not self._ready or self._connection.closed:
             if time.monotonic() < self._not_before:
-                raise StoreUnavailable("the database could not be used a moment ago: retry in a second")
-            self._connection = self._connect()
+                raise StoreUnavailable("the database did not answer a moment ago: retry in a second")
+            try:
+                self._connect()
+            except self._psycopg.Error:
+                self._not_before = time.monotonic() + _PAUSE
+                raise
         return self._connection
 
-    def _connect(self) -> Any:
-        made = self._psycopg.connect(self._address, autocommit=True)
-        plain, longest = made.wait, _STATEMENT
-
-        def wait(steps: Any, *given: Any, **more: Any) -> Any:
-            return plain(self._limited(steps, made, longest / 1_000 + _GRACE), *given, **more)
-
-        made.wait = wait
+    def _connect(self) -> None:
+        self._ready = False
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = made = self._psycopg.connect(self._address, autocommit=True)
+        plain, self._longest = made.wait, _STATEMENT / 1_000 + _GRACE
+        made.wait = lambda steps, **given: plain(steps, **{"timeout": self._longest} | given)
         made.execute(self._limits + self._SETTINGS)
-        asked = "SELECT setting::bigint FROM pg_settings WHERE name = 'statement_timeout'"
-        (longest,) = made.execute(asked).fetchone()
-        if not longest:  # the address asks for no limit
-            made.wait = plain
-        return made
-
-    def _limited(self, steps: Any, connection: Any, seconds: float) -> Any:
-        """Do the steps of a call of psycopg; close the connection if nothing arrives for so many seconds."""
-        end, ready = time.monotonic() + seconds, None
-        try:
-            while True:
-                ready = yield steps.send(ready)  # 0 if there was nothing for a tenth of a second
-                if ready:
-                    end = time.monotonic() + seconds
-                elif time.monotonic() > end:
-                    connection.close()
-                    raise self._psycopg.OperationalError(f"it has not answered for {seconds:g} s")
-        except StopIteration as done:
-            return done.value
+        asked = "SELECT setting::float / 1000 FROM pg_settings WHERE name = 'statement_timeout'"
+        limit = made.execute(asked).fetchone()[0]
+        self._longest = limit + _GRACE if limit else None
+        self._ready = True
 
     def _prepare(self, connection: Any) -> None:
         with connection.transaction():
@@ -134,10 +135,14 @@ class PostgresStore(Store):
             version = connection.execute("SELECT version FROM makewhole_version").fetchone()[0]
             if version > len(MIGRATIONS):
                 raise NotALedger(f"the ledger has version {version}; this makewhole knows {len(MIGRATIONS)}")
+            longest = self._longest
+            connection.execute("SET LOCAL statement_timeout = 0")  # an index of a large table takes long
+            self._longest = None
             for step in MIGRATIONS[version:]:
                 for sql in step:
                     connection.execute(sql.format(bytes="BYTEA", rowid="", by=self._BY))
             connection.execute("UPDATE makewhole_version SET version = %s", (len(MIGRATIONS),))
+            self._longest = longest
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._unavailable():
