@@ -80,21 +80,18 @@ class PostgresStore(Store):
         except psycopg.IntegrityError:
             raise
         except psycopg.Error as error:
-            if self._drop():
-                self._not_before = time.monotonic() + _PAUSE
+            self._drop()
             raise StoreUnavailable(f"the database cannot be used now: {error}") from error
         except BaseException as error:
-            if not isinstance(error, Exception):
-                self._drop()
+            if not isinstance(error, Exception) and self._connection is not None:
+                self._connection.close()  # an interrupt may have left it, and psycopg, half-way
             raise
 
-    def _drop(self) -> bool:
-        """Close a connection whose state is unknown; returns whether a statement has had no answer."""
-        made, states = self._connection, self._psycopg.pq.TransactionStatus
-        state = states.IDLE if made is None else made.info.transaction_status
-        if state != states.IDLE:
+    def _drop(self) -> None:
+        """Close a connection that is inside a transaction or a statement: its state is unknown."""
+        made, idle = self._connection, self._psycopg.pq.TransactionStatus.IDLE
+        if made is not None and made.info.transaction_status != idle:
             made.close()
-        return bool(state == states.ACTIVE)
 
     def _connected(self) -> Any:
         """The connection; a new one if the last was lost."""
@@ -116,7 +113,17 @@ class PostgresStore(Store):
             self._connection.close()
         self._connection = made = self._psycopg.connect(self._address, autocommit=True)
         plain, self._longest = made.wait, _STATEMENT / 1_000 + _GRACE
-        made.wait = lambda steps, **given: plain(steps, **{"timeout": self._longest} | given)
+
+        def wait(steps: Any, **given: Any) -> Any:
+            began = time.monotonic()
+            try:
+                return plain(steps, **{"timeout": self._longest} | given)
+            except self._psycopg.Error:
+                if self._longest is not None and time.monotonic() >= began + self._longest:
+                    self._not_before = time.monotonic() + _PAUSE  # there was no answer
+                raise
+
+        made.wait = wait
         made.execute(self._limits + self._SETTINGS)
         asked = "SELECT setting::float / 1000 FROM pg_settings WHERE name = 'statement_timeout'"
         limit = made.execute(asked).fetchone()[0]
@@ -157,6 +164,7 @@ class PostgresStore(Store):
     def writing(self, book: str) -> Iterator[None]:
         """Lock a book."""
         with self._unavailable():
+            self._drop()  # for an interrupt that was lost in another error
             connection = self._connected()
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (book,))
