@@ -120,7 +120,8 @@ class PostgresStore(Store):
                 return plain(steps, **{"timeout": self._longest} | given)
             except self._psycopg.Error:
                 if self._longest is not None and time.monotonic() >= began + self._longest:
-                    self._not_before = time.monotonic() + _PAUSE  # there was no answer
+                    self._not_before = time.monotonic() + _PAUSE
+                    made.close()  # there was no answer, and there will be none to a rollback
                 raise
 
         made.wait = wait
