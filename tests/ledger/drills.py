@@ -1,7 +1,7 @@
 """Faults that operators meet, on real PostgreSQL servers and with real processes; each is counted.
 
-`python tests/ledger/drills.py 10` (`make test-faults`) does every drill ten times and prints a table. A drill is
-good if nothing that was acknowledged is lost, and nothing is done twice.
+`make test-faults` does every drill ten times and prints a table. A drill is good if nothing that was
+acknowledged is lost, and nothing is done twice.
 """
 
 from __future__ import annotations
@@ -170,17 +170,8 @@ def _restored(place: Place, folder: Path, between: Callable[[], None]) -> Place:
     between()
     with psycopg.connect(others, autocommit=True) as connection:
         connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,)
-        )
-        wait_until(
-            lambda: (
-                connection.execute(
-                    "SELECT count(*) FROM pg_stat_activity WHERE datname = %s", (name,)
-                ).fetchone()
-                == (0,)
-            )
-        )
+        end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+        wait_until(lambda: not connection.execute(end, (name,)).fetchall())
         connection.execute(f"ALTER DATABASE {name} RENAME TO {name}_former")
         connection.execute(f"ALTER DATABASE {name}_former ALLOW_CONNECTIONS true")
         connection.execute(f"CREATE DATABASE {name}_restored")

@@ -1,8 +1,8 @@
 """A host that serves one book until it is told to end: `python host.py address key book name folder [play]`.
 
-It retries with the same key whatever the database does. For every request it notes the key, the event, its hash
-and the seconds that it took; receipts and refusals are in two more files. With `play`, it also publishes and
-settles, so that prices move all the time.
+It retries with the same key whatever the database does. For every request it notes the key, the event, its
+hash and the seconds that it took; receipts and refusals are in two more files. With `play`, it also publishes
+and settles, so that prices move all the time.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import pytest
 from ledger.drills import DRILLS, Tally
 from ledger.server import Server
 
-# Other tests cover the rest, with less of the machine: test_crashes, test_hangs, test_processors, test_receipts.
+# Smaller tests cover the others: test_crashes, test_hangs, test_processors, test_receipts.
 SHORT = ("restore", "failover", "fork")
 
 
@@ -23,7 +23,7 @@ def test_nothing_is_lost_and_nothing_is_done_twice(server: Server, tmp_path: Pat
     assert (done.lost, done.doubled) == (0, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_failover_whose_primary_is_gone_is_repaired_from_receipts(server: Server, tmp_path: Path) -> None:
     assert DRILLS["failover"](server, tmp_path, 1).lost == 0
 
