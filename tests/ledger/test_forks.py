@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -156,3 +157,18 @@ def test_a_snapshot_is_not_used_with_a_log_that_has_not_its_event(
         assert "a snapshot has event 8" in str(error)
         assert list(ledger.forked) == ["book"]
     assert len(events(where)) == 6
+
+
+def test_the_number_of_the_last_event_is_not_enough(tmp_path: Path) -> None:
+    """The log is cut behind the back of a host that runs, with keys left as they are."""
+    with Ledger.open(tmp_path / "f.db") as ledger:
+        book = ledger.create("b", capital=10**6, max_stake=10**5, unit="c")
+        book.forecast("x", mu=0.5)
+        for _ in range(10):
+            book.stake("x", by="a", stake=10)
+        Place(str(tmp_path / "f.db"), tmp_path / "f.db.key").run("DELETE FROM events WHERE seq > 9")
+        refused(lambda: book.stake("x", by="b", stake=100))
+        assert ledger.verify().events == 9
+    with Ledger.open(tmp_path / "f.db") as again:  # after a restart it goes on, without a gap
+        assert again.book("b").stake("x", by="b", stake=100).seq == 10
+        again.verify()

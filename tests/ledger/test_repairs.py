@@ -12,7 +12,7 @@ from ledger.places import Place, new_book, whole
 from ledger.test_forks import begun, cut, events
 from ledger.test_history import with_body
 from makewhole.cli import main
-from makewhole.ledger import CapitalRefused, Ledger, LogDamaged, LogForked, NotALedger, Receipt
+from makewhole.ledger import CapitalRefused, Ledger, LogDamaged, LogForked, NotALedger, Receipt, UnknownBook
 from makewhole.ledger.events import chained
 from makewhole.ledger.receipts import Signer, sign_together
 
@@ -201,6 +201,10 @@ def test_a_book_that_takes_promises_over_needs_the_capital(where: Place) -> None
         small = new_book(ledger, "small", capital=60, max_stake=10, thaw=None)
         with pytest.raises(CapitalRefused, match="the promise needs .* of the capital"):
             ledger.repair(receipts, into="small")
+        with pytest.raises(ValueError, match="into must name another book"):
+            ledger.repair(receipts, into="book", book="book")
+        with pytest.raises(UnknownBook, match="no book 'none'"):
+            ledger.repair(receipts, book="none")
         small.deposit(200)
         (found,) = ledger.repair(receipts, into="small", book="book")
         assert len(found.taken) == 3

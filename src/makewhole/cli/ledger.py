@@ -165,7 +165,8 @@ def _guarded(run: Any, arguments: argparse.Namespace) -> int:
         where = arguments.ledger
         if run is not _create and "://" not in where and not Path(where).is_file():
             raise ValueError(f"LEDGER {where!r} is not a file: create one with makewhole ledger create")
-        with Ledger.open(where, key=arguments.key, partial=run is _repair) as ledger:
+        wait = 60.0 if run in (_verify, _repair) else 3.0  # these may take long, and nobody waits for them
+        with Ledger.open(where, key=arguments.key, wait=wait, partial=run is _repair) as ledger:
             code: int | None = run(arguments, ledger)
     except (Refusal, LogDamaged) as error:
         print_error(error)

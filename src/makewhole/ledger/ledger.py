@@ -269,6 +269,8 @@ class Ledger:
         book
             The book to repair; by default all of them.
         """
+        if into is not None and read_text("into", into) == book:
+            raise ValueError(f"into must name another book than book={book!r}")
         known: dict[str, list[Receipt]] = {}
         for receipt in receipts:
             receipt.check()
@@ -286,7 +288,7 @@ class Ledger:
             if other is not None:
                 other.close()
         if into is not None:
-            self._take_over(read_text("into", into), [one for one in found if one.promises])
+            self._take_over(into, [one for one in found if one.promises])
         return found
 
     def _take_over(self, name: str, found: Sequence[Repair]) -> None:

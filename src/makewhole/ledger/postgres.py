@@ -157,6 +157,10 @@ class PostgresStore(Store):
             rows: list[tuple[Any, ...]] = self._connected().execute(sql.replace("?", "%s"), values).fetchall()
             return rows
 
+    def mentioned(self) -> list[str]:
+        """The names of all books in any row, which are text here: found by the indices, within the limits."""
+        return sorted({name for table in ("events", "keys", "snapshots") for name in self._books_in(table)})
+
     def _write(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         with self._connection.cursor() as cursor:
             cursor.executemany(sql.replace("?", "%s"), rows)
