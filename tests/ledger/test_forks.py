@@ -172,3 +172,22 @@ def test_the_number_of_the_last_event_is_not_enough(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "f.db") as again:  # after a restart it goes on, without a gap
         assert again.book("b").stake("x", by="b", stake=100).seq == 10
         again.verify()
+
+
+def test_a_key_whose_event_is_gone_is_not_answered_with_another_event(where: Place) -> None:
+    with where.open() as ledger:
+        begun(ledger)
+    where.run("DELETE FROM events WHERE seq > 9")
+    with where.open() as ledger:
+        book = ledger.book("book")
+        assert "key='ann 9' was used for event 12" in str(refused(lambda: repeat(book, 9)))
+        assert repeat(book, 6) == 9
+        (found,) = ledger.repair(into="run-off")
+        assert not found.whole
+        assert "key 'ann 7' names event 10, which is missing" in str(found)
+        assert found.promises == []  # the book keeps its own
+        assert ledger.books() == ["book"]
+
+
+def repeat(book: Book, n: int) -> int:
+    return book.stake("x", by="ann", stake=10, key=f"ann {n}").seq

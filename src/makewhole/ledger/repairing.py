@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from makewhole.ledger.database import Store
+from makewhole.ledger.database import Key, Store
 from makewhole.ledger.events import Event, chained
 from makewhole.ledger.following import follow, replay
 from makewhole.ledger.money import due_for
@@ -25,10 +25,11 @@ class Repair:
     """What was found in one book, and done.
 
     The log ended with event `last`. It follows the rules up to event `seq`, with what was `added` back;
-    `damage` says why it cannot be followed further, or used. `lost` are the events that are known but do not
-    follow, by hash. `promises` are the stakes that the book can no longer keep. `ended` are those whose id
-    has ended in a lost event, with the amount that was due then. `forged` are receipts that no key of the
-    book has signed. `taken` are the receipts of the book that has taken the promises over.
+    `damage` says why it cannot be followed further, or used. `key_beyond` is a key whose events are missing.
+    `lost` are the events that are known but do not follow, by hash. `promises` are the stakes that the book
+    can no longer keep. `ended` are those whose id has ended in a lost event, with the amount that was due.
+    `forged` are receipts that no key of the book has signed. `taken` are the receipts of the book that has
+    taken the promises over.
     """
 
     book: str
@@ -38,6 +39,7 @@ class Repair:
     seq: int = 0
     head: bytes = b""
     damage: str | None = None
+    key_beyond: Key | None = None
     added: list[Event] = field(default_factory=list)
     lost: dict[bytes, Event] = field(default_factory=dict)
     promises: list[Event] = field(default_factory=list)
@@ -48,7 +50,7 @@ class Repair:
     @property
     def whole(self) -> bool:
         """Whether nothing is known to be missing."""
-        return self.damage is None and not self.lost and not self.forged
+        return self.damage is None and self.key_beyond is None and not self.lost and not self.forged
 
     def __str__(self) -> str:
         lines = [f"book {self.book!r}: the log ends with event {self.last}"]
@@ -57,6 +59,8 @@ class Repair:
         lines.append(f"it follows the rules up to event {self.seq}, {self.head.hex()}")
         if self.damage is not None:
             lines.append(f"the book cannot be used: {self.damage}")
+        if self.key_beyond is not None:
+            lines.append(f"key {self.key_beyond.key!r} names event {self.key_beyond.seq}, which is missing")
         if self.lost:
             kinds = sorted({event.kind for event in self.lost.values()})
             lines.append(f"not in the log: {_numbers(self.lost.values())} ({', '.join(kinds)})")
@@ -117,6 +121,7 @@ def repair_book(store: Store, book: str, receipts: Sequence[Receipt], copy: Stor
     found.unit, found.hold = state.unit or found.unit, state.hold
     found.lost = {event.hash: event for event in known if not _included(store, state, event)}
     found.damage = _damage(store, state, found)
+    found.key_beyond = store.key_beyond(book, state.seq)
     _find_promises(store, state, found)
     return found
 
@@ -198,11 +203,9 @@ def _damage(store: Store, state: State, found: Repair) -> str | None:
     """Why the book cannot be used as it is now; None if it can."""
     if store.head(state.name)[0] > state.seq:
         return found.damage
-    kept, key = store.snapshot(state.name), store.key_beyond(state.name, state.seq)
+    kept = store.snapshot(state.name)
     if kept is not None and kept[0] > state.seq:
         return f"it has a snapshot of event {kept[0]}, which is missing"
-    if key is not None:
-        return f"its key {key.key!r} names event {key.seq}, which is missing"
     return None
 
 

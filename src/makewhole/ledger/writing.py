@@ -319,13 +319,13 @@ class _Draft:
             raise UnknownBook(f"there is no book {self._book!r}: create it first")
         if key is None:
             self._do(state, one, kind, given)
-        elif not self._repeats(one, key):
+        elif not self._repeats(state, one, key):
             first = state.seq + 1
             self._do(state, one, kind, given)
             self._done[key] = one
             self.keys.append((self._book, Key(key, one.digest, first, state.seq)))
 
-    def _repeats(self, one: Waiting, key: str) -> bool:
+    def _repeats(self, state: State, one: Waiting, key: str) -> bool:
         """Whether the key was used before; then the answer is the earlier one."""
         other = self._done.get(key)
         if other is not None:
@@ -334,6 +334,9 @@ class _Draft:
             known = self._known.get(key)
             if known is None:
                 return False
+            if known.seq > state.seq:
+                what = f"key={key!r} was used for event {known.seq}, but the log ends with event {state.seq}"
+                raise LogForked(f"book {self._book!r}: {what}: repair the ledger", self._book, state.seq + 1)
             digest, made = known.digest, self._writer.unsigned(known.first, known.seq)
         if digest != one.digest:
             raise KeyConflict(f"key={key!r} was used before, with another request: choose a new key")
