@@ -119,10 +119,12 @@ def repair_book(store: Store, book: str, receipts: Sequence[Receipt], copy: Stor
         _add_back(store, before, found, copy)
     found.last, found.seq, found.head = before[0], state.seq, state.hash
     found.unit, found.hold = state.unit or found.unit, state.hold
-    found.lost = {event.hash: event for event in known if not _included(store, state, event)}
-    found.damage = _damage(store, state, found)
-    found.key_beyond = store.key_beyond(book, state.seq)
-    _find_promises(store, state, found)
+    with store.reading():  # a host that had closed the book may be writing again
+        last = store.head(book)[0]
+        found.lost = {event.hash: event for event in known if not _included(store, state, event)}
+        found.damage = _damage(store, state, last, found)
+        found.key_beyond = store.key_beyond(book, last)
+        _find_promises(store, state, found)
     return found
 
 
@@ -199,12 +201,12 @@ def _add_back(store: Store, before: tuple[int, bytes], found: Repair, copy: Stor
         store.append(found.added, keys)
 
 
-def _damage(store: Store, state: State, found: Repair) -> str | None:
-    """Why the book cannot be used as it is now; None if it can."""
-    if store.head(state.name)[0] > state.seq:
+def _damage(store: Store, state: State, last: int, found: Repair) -> str | None:
+    """Why the book, which ends with event `last`, cannot be used as it is now; None if it can."""
+    if last > state.seq:
         return found.damage
     kept = store.snapshot(state.name)
-    if kept is not None and kept[0] > state.seq:
+    if kept is not None and kept[0] > last:
         return f"it has a snapshot of event {kept[0]}, which is missing"
     return None
 
