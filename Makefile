@@ -40,8 +40,11 @@ test: $(VENV)/.dev
 test-all: $(VENV)/.dev
 	$(BIN)/$(PYTEST) --cov
 
-# Kills the ledger's processes 200 times on each database, and makes the disk fail in more ways.
+# Does every drill of docs/operate.md DRILLS times and prints a table. Then kills the ledger's processes 200 times on
+# each database, and makes the disk fail in more ways.
+DRILLS ?= 10
 test-faults: $(VENV)/.dev
+	cd tests && ../$(BIN)/python -m ledger.drills $(DRILLS)
 	MAKEWHOLE_KILLS=200 MAKEWHOLE_FUZZ=5 $(BIN)/$(PYTEST) -q tests/ledger -p no:cacheprovider
 
 # All tests on Python 3.13.

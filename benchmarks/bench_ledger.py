@@ -77,6 +77,17 @@ def alone(folder: Path) -> tuple[float, float]:
     return took[0] / ALONE * 1e3, took[1] / ALONE * 1e3
 
 
+def head_checked(folder: Path) -> float:
+    """Return the milliseconds in which a writer learns that the log still ends with the event it has seen."""
+    with Ledger.open(folder / "head.db") as ledger:
+        writer = new_book(ledger)._writer
+        with ledger.store.lock, ledger.store.reading():
+            began = time.perf_counter()
+            for _ in range(ALONE):
+                writer._caught_up()
+            return (time.perf_counter() - began) / ALONE * 1e3
+
+
 def in_memory(rounds: int) -> Callable[[], None]:
     """Return the same rounds in a forecaster that stores nothing."""
     f = mw.InsuredForecaster(max_stake=100_000, capital=10_000_000)
@@ -149,10 +160,12 @@ def rows() -> list[Row]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         single, insert = alone(folder)
+        checked = head_checked(folder)
         ours, memory, verified, floor, opened = grouped(folder)
         settled = many_stakes(folder)
     return [
         Row("a durable stake by itself", single, "a bare insert of its bytes", insert, "ms", 2.0),
+        Row("to check the head, number and hash", checked, "a durable stake by itself", single, "ms", 0.1),
         Row("a round of 3 events, in groups of 64 (CPU)", ours, "the round in memory", memory, "µs", ROUND),
         Row("to verify an event (CPU)", verified, "to hash and to read it", floor, "µs", VERIFIED),
         Row("to open a book of 19,000 events", opened, "a second", 1.0, "s", 1.0),

@@ -1,13 +1,17 @@
 """Where a ledger under test is kept, and a clock that goes as it is told."""
 
+import contextlib
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import apsw
 import psycopg
+import pytest
 
 import makewhole as mw
-from makewhole.ledger import Book, Ledger
+from makewhole.ledger import Book, Ledger, StoreUnavailable
 
 SECOND = 1_000_000
 
@@ -61,6 +65,15 @@ def new_book(ledger: Ledger, name: str = "book", **given: Any) -> Book:
     each = 0.4 * capital if isinstance(capital, int) and capital > 0 else 4_000
     settings = {"lines": mw.Lines(each=each, share=1)} | settings
     return ledger.create(settings.pop("name", name), **settings)
+
+
+def eventually(call: Callable[[], Any]) -> Any:
+    """Call until the database answers, as a client does that retries with the same key."""
+    for _ in range(100):
+        with contextlib.suppress(StoreUnavailable):
+            return call()
+        time.sleep(0.1)
+    pytest.fail("the database has not come back")
 
 
 def whole(place: Place, book: str = "book") -> None:

@@ -1,7 +1,9 @@
 """Power cuts at every single write, disks that are full, and files that are not what they should be."""
 
 import contextlib
+import os
 import random
+import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -110,7 +112,7 @@ def test_a_power_cut_at_any_write_loses_nothing_that_was_acknowledged(
             abandon(ledger)
         for variant in range(3 * fuzzing):
             draw = random.Random(f"{stop_at} {variant}") if variant else None  # noqa: S311 - no secrets here
-            after_power_cut(tmp_path / f"left {stop_at} {variant}", key, disk, draw, steps, done, head)
+            after_power_cut(folder, key, disk, draw, steps, done, head)
 
 
 def after_power_cut(
@@ -123,9 +125,12 @@ def after_power_cut(
     head: str,
 ) -> None:
     """What is left has all that was acknowledged; asking again for everything gives the undisturbed log."""
-    folder.mkdir()
-    for name, content in disk.left(draw):
-        (folder / name).write_bytes(content)
+    left = dict(disk.left(draw))
+    for path in folder.iterdir():
+        if path.name not in left:
+            path.unlink()
+    for name, content in left.items():
+        (folder / name).write_bytes(content)  # the same file: a copy would be another one
     place = Place(str(folder / "books.db"), key)
     ledger = opened(place, None, Clock())
     ledger.verify(done)
@@ -337,3 +342,80 @@ def test_a_clock_that_jumps_back_does_not_turn_time_back(where: Place, clock: Cl
         assert at == sorted(at)
         assert at[-1] == start + 60 * SECOND
     whole(where)
+
+
+# --- copies -------------------------------------------------------------------------------------------------
+
+
+def begun(file: Place) -> Ledger:
+    """An open ledger, of which some events were moved from the -wal file and the others were not."""
+    ledger = file.open()
+    book = new_book(ledger)
+    book.forecast("x", mu=0.5)
+    store: Any = ledger.store
+    store._connection.execute("PRAGMA wal_checkpoint")
+    book.do_many([{"do": "stake", "id": "x", "by": "ann", "stake": 1} for _ in range(50)])
+    return ledger
+
+
+def copied(file: Place, name: str, *more: str) -> Place:
+    """Copy the file as `cp` does, and those beside it whose names end so."""
+    to = Path(file.address).with_name(name)
+    for ending in ("", *more):
+        shutil.copy(file.address + ending, f"{to}{ending}")
+    return Place(str(to), file.key)
+
+
+def test_a_copy_of_a_file_in_use_says_what_is_missing(file: Place) -> None:
+    with begun(file) as ledger:
+        half, both = copied(file, "half.db"), copied(file, "both.db", "-wal")
+        ledger.backup(Path(file.address).with_name("backup.db"))
+    words = r"half.db is a copy of a ledger in use.*half.db-wal.*book 'book' ends with event 2 here.*backup"
+    for _ in range(2):  # it is not accepted the second time, either
+        with pytest.raises(NotALedger, match=words):
+            half.open()
+    after = copied(file, "after.db")
+    for place in (both, after, Place(str(Path(file.address).with_name("backup.db")), file.key), file):
+        with place.open() as ledger:
+            assert ledger.verify().events == 52
+            ledger.book("book").stake("x", by="ann", stake=1)
+
+
+def test_a_copy_of_a_new_file_in_use_is_refused(file: Place) -> None:
+    with file.open() as ledger:
+        new_book(ledger)
+        place = copied(file, "half.db")
+    with pytest.raises(NotALedger, match="there is no book here"):
+        place.open()
+
+
+def test_a_file_whose_process_was_killed_is_no_copy(file: Place) -> None:
+    abandon(begun(file))
+    assert file.run("SELECT count(*) FROM events") == [(52,)]  # another program empties the -wal
+    assert not Path(f"{file.address}-wal").exists()
+    with file.open() as ledger:
+        assert ledger.verify().events == 52
+
+
+def test_two_that_have_a_file_open_close_it_one_after_the_other(file: Place) -> None:
+    first = begun(file)
+    with file.open() as second:
+        first.close()
+        assert second.book("book").stake("x", by="ann", stake=1).seq == 53
+        assert Path(f"{file.address}-wal").exists()
+    assert not Path(f"{file.address}-wal").exists()
+    with copied(file, "after.db").open() as ledger:
+        assert ledger.verify().events == 53
+
+
+@pytest.mark.skipif(os.name != "posix", reason="other systems have no modes")
+def test_only_the_owner_can_read_a_new_ledger(file: Place) -> None:
+    before = os.umask(0o022)
+    try:
+        with begun(file) as ledger:
+            ledger.backup(Path(file.address).with_name("backup.db"))
+            found = {path.name: path.stat().st_mode & 0o777 for path in Path(file.address).parent.iterdir()}
+    finally:
+        os.umask(before)
+    names = {"books.db", "books.db-wal", "books.db-shm", "books.db.key", "backup.db"}
+    assert found == dict.fromkeys(names, 0o600)

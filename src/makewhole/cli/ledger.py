@@ -79,6 +79,7 @@ _OPTIONS = {
 _WHICH_BOOK = {
     "create": "its name (default: that of the file)",
     "verify": "the book (default: all of them)",
+    "repair": "the book (default: all of them)",
     "backup": "not used: all books are copied",
     "rekey": "not used: all books have one key",
 }
@@ -155,6 +156,10 @@ def _add_reading(own: Any) -> None:
     parser.add_argument("--by", help="the column of customers (default: 'customer')")
     parser = _add(own, "backup", "copy an SQLite ledger while it is in use", _backup)
     parser.add_argument("to", type=Path, metavar="NEW")
+    parser = _add(own, "repair", "find events that the log lacks, and add them back", _repair)
+    parser.add_argument("--receipts", type=Path, help="a folder of receipts, *.json or *.ndjson")
+    parser.add_argument("--from", dest="copy", metavar="COPY", help="a copy: a file, or postgresql://...")
+    parser.add_argument("--into", metavar="NAME", help="the book that takes over open promises that are lost")
     _add(own, "rekey", "sign with a new key from now on", _rekey)
 
 
@@ -166,7 +171,8 @@ def _guarded(run: Any, arguments: argparse.Namespace) -> int:
         where = arguments.ledger
         if run is not _create and "://" not in where and not Path(where).is_file():
             raise ValueError(f"LEDGER {where!r} is not a file: create one with makewhole ledger create")
-        with Ledger.open(where, key=arguments.key) as ledger:
+        wait = 60.0 if run in (_verify, _repair) else 3.0  # these may take long, and nobody waits for them
+        with Ledger.open(where, key=arguments.key, wait=wait, partial=run is _repair) as ledger:
             code: int | None = run(arguments, ledger)
     except (Refusal, LogDamaged) as error:
         print_error(error)
@@ -346,6 +352,17 @@ def _import(arguments: argparse.Namespace, ledger: Ledger) -> None:
 def _backup(arguments: argparse.Namespace, ledger: Ledger) -> None:
     ledger.backup(arguments.to)
     print(f"wrote {arguments.to}; the key is not in it")
+
+
+def _repair(arguments: argparse.Namespace, ledger: Ledger) -> int:
+    copy, receipts = arguments.copy, arguments.receipts
+    if copy is not None and "://" not in copy and not Path(copy).is_file():
+        raise ValueError(f"--from must be a file or an address; got {copy!r}")
+    known = [] if receipts is None else list(_receipts(receipts))
+    found = ledger.repair(known, copy=copy, into=arguments.into, book=arguments.book)
+    for one in found:
+        print(one)
+    return 0 if all(one.whole for one in found) else 1
 
 
 def _rekey(arguments: argparse.Namespace, ledger: Ledger) -> None:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from makewhole.ledger.events import Event
+from makewhole.ledger.events import ORIGIN, Event
 from makewhole.ledger.refusals import LogDamaged
 
 # "mwhl": marks our SQLite files, and is the lock under which PostgreSQL's tables are made.
@@ -37,6 +37,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             id TEXT NOT NULL PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL, digest {bytes} NOT NULL,
             made BIGINT NOT NULL, revoked BIGINT)""",
     ),
+    ("CREATE TABLE file (inode TEXT NOT NULL)",),  # SQLite: which file this is; a copy is another one
 )
 
 _EVENT = "book, seq, at, kind, about, body, hash"
@@ -91,9 +92,12 @@ class Store:
 
     def books(self) -> list[str]:
         """The names of all books: one step along the index for each, however many events there are."""
+        return self._books_in("events")
+
+    def _books_in(self, table: str) -> list[str]:
+        sql = f"SELECT book FROM {table} WHERE book > ? ORDER BY book LIMIT 1"  # noqa: S608 - our own names
         found: list[str] = []
         while True:
-            sql = "SELECT book FROM events WHERE book > ? ORDER BY book LIMIT 1"
             rows = self._rows(sql, (found[-1] if found else "",))
             if not rows:
                 return found
@@ -108,10 +112,15 @@ class Store:
             raise LogDamaged(f"the name of a book is not text: {odd[0]!r}", 0)
         return sorted(names)
 
-    def head(self, book: str) -> int:
-        """The number of a book's last event; 0 if there is none."""
-        rows = self._rows("SELECT seq FROM events WHERE book = ? ORDER BY seq DESC LIMIT 1", (book,))
-        return rows[0][0] if rows else 0
+    def head(self, book: str) -> tuple[int, bytes]:
+        """The number and the hash of a book's last event; (0, `ORIGIN`) if there is none."""
+        rows = self._rows("SELECT seq, hash FROM events WHERE book = ? ORDER BY seq DESC LIMIT 1", (book,))
+        return (rows[0][0], rows[0][1]) if rows else (0, ORIGIN)
+
+    def hash_at(self, book: str, seq: int) -> bytes | None:
+        """The hash of an event; None if the log does not have it."""
+        rows = self._rows("SELECT hash FROM events WHERE book = ? AND seq = ?", (book, seq))
+        return rows[0][0] if rows else None
 
     def events(self, book: str, after: int = 0) -> Iterator[Event]:
         """The events of a book after a number."""
@@ -176,6 +185,11 @@ class Store:
                  WHERE book = ? AND (first < 1 OR first > seq + 1 OR seq > ?) ORDER BY seq LIMIT 1"""
         rows = self._rows(sql, (book, seq))
         return Key._make(rows[0]) if rows else None
+
+    def keys_after(self, book: str, seq: int) -> list[Key]:
+        """The requests whose last event is after this one, with their keys."""
+        sql = "SELECT key, digest, first, seq FROM keys WHERE book = ? AND seq > ? ORDER BY seq"
+        return [Key._make(row) for row in self._rows(sql, (book, seq))]
 
     def snapshot(self, book: str) -> tuple[int, str] | None:
         """The latest snapshot of a book: the event it was taken after, and the state as text."""

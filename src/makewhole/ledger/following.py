@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from makewhole.insured.refusals import ConservationError, Refusal
 from makewhole.ledger.database import Store
 from makewhole.ledger.events import Event, chained, plain_text
-from makewhole.ledger.refusals import LogDamaged, NotALedger
+from makewhole.ledger.refusals import LogDamaged, LogForked, NotALedger
 from makewhole.ledger.requests import ENDS, KINDS, Body, State
 
 _read = json.JSONDecoder().raw_decode
@@ -34,7 +34,7 @@ def replay(state: State, store: Store) -> Iterator[Event]:
         ended = store.ends_among(state.name, ids, state.seq)
         bodies, damage = _read_page(state, page)
         for event, body in zip(page, bodies, strict=False):  # damage leaves fewer bodies
-            _follow(state, event, body, ended)
+            follow(state, event, body, ended)
             yield event
         if damage is not None:
             raise damage
@@ -68,7 +68,7 @@ def _impossible(event: Event, error: Exception) -> LogDamaged:
     return LogDamaged(message, event.seq)
 
 
-def _follow(state: State, event: Event, given: Body, ended: dict[str, str]) -> None:
+def follow(state: State, event: Event, given: Body, ended: dict[str, str]) -> None:
     """Advance a state, and how ids have ended, by one event; LogDamaged if the event does not follow."""
     book, seq, at, kind, about, text, found = event
     try:
@@ -91,14 +91,34 @@ def snapshot_of(state: State) -> str:
     return plain_text(state.to_plain())
 
 
+def check_head(store: Store, book: str, seq: int, hash_: bytes, whose: str) -> None:
+    """Raise LogForked unless the log has the event `seq` with this hash."""
+    found = store.hash_at(book, seq)
+    if found == hash_:
+        return
+    last, _ = store.head(book)
+    how = f"the log has another event {seq}" if found else f"the log ends with event {last}"
+    raise LogForked(
+        f"book {book!r}: {whose} has event {seq}, hash {hash_.hex()[:16]}…, but {how}: it was restored or"
+        " replaced. The book is closed for writing here; `makewhole ledger repair` says what is missing",
+        book,
+        seq if found else last + 1,
+    )
+
+
 def recover(store: Store, book: str) -> State:
-    """The state of a book: its latest snapshot, and the events since."""
+    """The state of a book: its latest snapshot, and the events since.
+
+    Raises LogForked if the log does not have the event after which the snapshot was taken.
+    """
     kept = store.snapshot(book)
     try:
         state = State(book) if kept is None else State.from_plain(book, json.loads(kept[1]))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         at = 0 if kept is None else kept[0]
         raise LogDamaged(f"book {book!r}: the snapshot after event {at} is damaged: {error}", at) from error
+    if state.begun:
+        check_head(store, book, state.seq, state.hash, "a snapshot")
     return read_on(state, store)
 
 

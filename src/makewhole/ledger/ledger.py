@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +15,7 @@ from makewhole.ledger.book import Book
 from makewhole.ledger.money import read_units
 from makewhole.ledger.receipts import Receipt, Signer
 from makewhole.ledger.refusals import LedgerUnavailable, UnknownBook
+from makewhole.ledger.repairing import Repair, cover_of, repair_book, taking_over
 from makewhole.ledger.requests import VERSION, read_text
 from makewhole.ledger.store import SqliteStore, Store, open_store
 from makewhole.ledger.verifying import Verified, verify_all
@@ -65,7 +66,8 @@ class Ledger:
         *,
         key: str | os.PathLike[str] | None = None,
         clock: Callable[[], int] = _now,
-        wait: float = 5.0,
+        wait: float = 3.0,
+        partial: bool = False,
     ) -> Self:
         """Open a ledger: a file, which is made if there is none, or "postgresql://…".
 
@@ -79,9 +81,12 @@ class Ledger:
         clock
             Gives microseconds since 1970; the ledger's time never runs backwards.
         wait
-            How many seconds to wait while another process writes.
+            How many seconds to wait while another process writes. The other limits of PostgreSQL are in its
+            address (docs/operate.md).
+        partial
+            Whether to accept a copy of a file in use that lacks the latest events; `repair` it first.
         """
-        store = open_store(where, wait=wait)
+        store = open_store(where, wait=wait, partial=partial)
         if key is None and isinstance(store, SqliteStore):
             key = f"{os.fspath(where)}.key"
         return cls(store, key, clock)
@@ -167,6 +172,15 @@ class Ledger:
         with self.store.lock:
             return self.store.books()
 
+    @property
+    def forked(self) -> dict[str, str]:
+        """The books that are closed for writing on this host, each with the reason (`LogForked`).
+
+        It is what the latest request to each book has found. A book opens again once its log has the events
+        that this host has seen.
+        """
+        return {name: str(made.forked) for name, made in list(self._writers.items()) if made.forked}
+
     def _do(self, name: str, request: Request) -> None:
         asked = Waiting(request)
         self._writer(name).ask([asked])
@@ -233,6 +247,70 @@ class Ledger:
                     raise UnknownBook(f"there is no book {book!r}")
                 books = [book]
             return verify_all(self.store, books, list(receipts))
+
+    def repair(
+        self,
+        receipts: Iterable[Receipt] = (),
+        *,
+        copy: str | os.PathLike[str] | None = None,
+        into: str | None = None,
+        book: str | None = None,
+    ) -> list[Repair]:
+        """Find what books lack, and add back the events that follow; no event is ever changed.
+
+        Parameters
+        ----------
+        receipts
+            Receipts that customers hold. The log must have their events.
+        copy
+            Another file or database with the same books, such as a backup or the former primary.
+        into
+            The name of a book that takes over the open promises which remain lost. It is created if there is
+            none, with the capital that they need.
+        book
+            The book to repair; by default all of them.
+        """
+        if into is not None and read_text("into", into) == book:
+            raise ValueError(f"into must name another book than book={book!r}")
+        known: dict[str, list[Receipt]] = {}
+        for receipt in receipts:
+            receipt.check()
+            known.setdefault(receipt.event.book, []).append(receipt)
+        other = None if copy is None else open_store(copy, partial=True)
+        try:
+            with self.store.lock:
+                names = {*self.store.mentioned(), *known, *(other.books() if other else ())} - {into}
+                if book is not None:
+                    if read_text("book", book) not in names:
+                        raise UnknownBook(f"there is no book {book!r}")
+                    names = {book}
+                found = [repair_book(self.store, name, known.get(name, []), other) for name in sorted(names)]
+        finally:
+            if other is not None:
+                other.close()
+        if into is not None:
+            self._take_over(into, [one for one in found if one.promises])
+        return found
+
+    def _take_over(self, name: str, found: Sequence[Repair]) -> None:
+        """Take over the promises that other books have lost, each once, however often this is asked."""
+        if not found:
+            return
+        if name not in self.books():
+            capital = 1 + sum(cover_of(one.promises) for one in found)
+            unit, hold = found[0].unit, found[0].hold / 1e6
+            self.create(name, capital=capital, max_stake=1, unit=unit, hold=hold, thaw=None)
+        book = self.book(name)
+        for one in found:
+            known = {forecast.id for forecast in book.open_forecasts()}
+            for event in one.promises:
+                asked = taking_over(one, event)
+                if asked["id"] not in known:
+                    known.add(asked["id"])
+                    book.forecast(asked["id"], mu=asked["mu"], key=f"taken over {one.book} {asked['id']}")
+                stake = Waiting(Request("staked", asked, f"taken over {event.hash.hex()}"))
+                book.ask([stake])
+                one.taken += stake.answer()
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy an SQLite ledger to a new file, while others read and write. The key is not copied."""

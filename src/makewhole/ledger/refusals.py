@@ -58,6 +58,26 @@ class LedgerUnavailable(Refusal):
     """
 
 
+class StoreUnavailable(LedgerUnavailable):
+    """The database did not answer in time, refused the connection or lost it: retry later with the same key.
+
+    The request was stored whole or not at all. The same `key` tells which: if it was stored, a retry returns
+    its receipt; if not, a retry does it. The store connects again by itself.
+    """
+
+
+class LogForked(Refusal):
+    """The log no longer has an event that this host has stored or read: it was restored or replaced.
+
+    Nothing was written. The book stays closed for writing on this host until the log has that event again.
+    `book` is its name, and `seq` the first event that is known to be missing or different.
+    """
+
+    def __init__(self, message: str, book: str, seq: int) -> None:
+        super().__init__(message)
+        self.book, self.seq = book, seq
+
+
 class LogDamaged(RuntimeError):  # noqa: N818 - what is wrong, in a word
     """The log breaks the rules, or contradicts itself; `seq` is the first event that does."""
 

@@ -333,9 +333,14 @@ def forecast(state: State, seq: int, at: int, given: Body, finished: Finished) -
 
 
 def staked(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:
-    """Take a stake on the latest forecast for an id, at the customer's price."""
+    """Take a stake on the latest forecast for an id, at the customer's price.
+
+    With a `receipt`, it is a promise of another book, at its old price (`_taken_over`).
+    """
     id_, subject = _subject(state, given, finished)
     check_open(id_, subject, at)
+    if "receipt" in given:
+        return _taken_over(state, id_, subject, given)
     by = read_by(given.get("by"))
     stake = read_stake(given.get("stake"))
     book, money = state.book, state.money
@@ -355,10 +360,16 @@ def staked(state: State, seq: int, at: int, given: Body, finished: Finished) -> 
         if price > most:
             raise PriceRefused(f"the price is {price} now, above price={most}", price)
     _take(book, subject, float(stake), by)
+    _count_stake(state, subject, stake, price)
+    subject.staked_on += 1
+    return body
+
+
+def _count_stake(state: State, subject: Subject, stake: int, price: int) -> None:
+    money = state.money
     state.journal.keep(subject)
     state.journal.keep(money)
     subject.bets += 1
-    subject.staked_on += 1
     subject.gross += abs(stake)
     subject.premiums += price
     if stake > 0:
@@ -367,7 +378,26 @@ def staked(state: State, seq: int, at: int, given: Body, finished: Finished) -> 
         subject.if_0 -= stake
     money.premiums += price
     money.turnover += abs(stake)
-    return body
+
+
+def _taken_over(state: State, id_: str, subject: Subject, given: Body) -> Body:
+    """Take over a promise that another book has lost; `receipt` is its event there.
+
+    All that it can lose, |stake| − price, leaves the capital that new bets may use. So the loss of the book
+    stays within its capital, whatever the price was.
+    """
+    stake, price = read_stake(given["stake"]), read_units("price", given["price"])
+    cover = max(0, abs(stake) - price)
+    try:
+        state.book.change_capital((state.book.capital or 0.0) - cover)
+    except CapitalNeeded as refused:
+        left = max(0, int((state.book.capital or 0.0) - refused.limit))
+        message = f"the promise needs {cover} of the capital, and {left} is free: deposit {cover - left} more"
+        raise CapitalRefused(message, left) from None
+    _count_stake(state, subject, stake, price)
+    known = {name: given[name] for name in ("mu", "c", "receipt")}
+    body = {"id": id_, "by": read_by(given["by"]), "stake": stake, "price": price}
+    return body | {"on": subject.versions[-1]} | known
 
 
 def _take(book: BetBook, subject: Subject, stake: float, by: Any) -> None:

@@ -74,7 +74,8 @@ def state_book(state: State) -> BookStatement:
         lost=money.lost,
         cash=money.cash,
         open=len(state.subjects),
-        at_risk=lost_and_at_risk - told.total_loss,
+        # What another book's promises can lose is no longer in the forecaster's capital.
+        at_risk=lost_and_at_risk - told.total_loss + money.capital - state.f.capital,
         left=state.f.capital - lost_and_at_risk,
         settled=told.rounds,
         stakes=told.bets,

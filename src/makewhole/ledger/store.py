@@ -11,8 +11,8 @@ from makewhole.ledger.sqlite import SqliteStore
 __all__ = ["PostgresStore", "SqliteStore", "Store", "open_store"]
 
 
-def open_store(where: str | os.PathLike[str], *, wait: float = 5.0) -> Store:
-    """Open "postgresql://…" or a file."""
+def open_store(where: str | os.PathLike[str], *, wait: float = 3.0, partial: bool = False) -> Store:
+    """Open "postgresql://…" or a file; with `partial`, also a copy of a file without its latest events."""
     if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
         return PostgresStore(where, wait=wait)
-    return SqliteStore(where, wait=wait)
+    return SqliteStore(where, wait=wait, partial=partial)

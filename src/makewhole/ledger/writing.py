@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -11,9 +12,16 @@ from typing import Any, NamedTuple
 from makewhole.insured.refusals import Refusal
 from makewhole.ledger.database import Key, Store
 from makewhole.ledger.events import ORIGIN, Event, chained, plain_text
-from makewhole.ledger.following import read_on, recover, snapshot_of
+from makewhole.ledger.following import check_head, read_on, recover, snapshot_of
 from makewhole.ledger.receipts import Receipt, Signer, sign_together
-from makewhole.ledger.refusals import KeyConflict, LedgerUnavailable, LogDamaged, UnknownBook
+from makewhole.ledger.refusals import (
+    KeyConflict,
+    LedgerUnavailable,
+    LogDamaged,
+    LogForked,
+    StoreUnavailable,
+    UnknownBook,
+)
 from makewhole.ledger.requests import ENDS, KINDS, Body, State, read_text
 
 # The most requests that are stored together: the last of them must not wait too long.
@@ -23,6 +31,7 @@ _SNAPSHOT_EVERY = 5_000
 _BYTES_PER_EVENT = 200
 
 _new = tuple.__new__
+_log = logging.getLogger("makewhole.ledger")
 
 
 class Request(NamedTuple):
@@ -82,29 +91,56 @@ class Writer:
         self.book, self._store, self._signer, self._clock = book, store, signer, clock
         self._queue: deque[Waiting] = deque()
         self._state: State | None = None
+        # The last event that this host has stored or read. A state can be dropped; this is kept, because only
+        # it can tell that the log went back.
+        self._seen = (0, ORIGIN)
+        self.forked: LogForked | None = None  # why the book is closed for writing on this host
         self._snapshot_at, self._snapshot_size = 0, 0
 
     def state(self) -> State:
-        """The state after the last stored event; do not keep or change it."""
+        """The state after the last stored event; do not keep or change it.
+
+        Where the log was forked, it is the last state that this host has acknowledged.
+        """
         with self._store.reading():
-            state = self._caught_up()
+            try:
+                state = self._caught_up()
+            except LogForked:
+                if self._state is None:
+                    raise
+                state = self._state
         if not state.begun:
             raise UnknownBook(f"there is no book {self.book!r}: create it first")
         return state
 
     def _caught_up(self) -> State:
-        """Read what other writers have added."""
+        """Read what other writers have added; LogForked if the log lacks what this host has seen."""
+        try:
+            state = self._followed()
+        except LogForked as error:
+            if self.forked is None:
+                _log.error(str(error))
+            self.forked = error
+            raise
+        self.forked = None
+        return state
+
+    def _followed(self) -> State:
         store, state = self._store, self._state
         if state is not None and state.journal:  # an undo that was interrupted
             state.journal.undo()
-        self._state = None  # if the log is damaged, begin again next time
-        if state is None:
-            state = recover(store, self.book)
-            kept = store.snapshot(self.book)
-            self._snapshot_at, self._snapshot_size = (kept[0], len(kept[1])) if kept else (0, 0)
-        elif store.head(self.book) != state.seq:
-            read_on(state, store)
-        self._state = state
+        head = store.head(self.book)
+        if self._seen[0] and head != self._seen:
+            check_head(store, self.book, *self._seen, "this host")
+        if state is None or head != self._seen:
+            self._state = None  # if the log is damaged, begin again next time
+            state = self._recovered() if state is None else read_on(state, store)
+            self._state, self._seen = state, (state.seq, state.hash)
+        return state
+
+    def _recovered(self) -> State:
+        state, kept = recover(self._store, self.book), self._store.snapshot(self.book)
+        self._snapshot_at, self._snapshot_size = (kept[0], len(kept[1])) if kept else (0, 0)
         return state
 
     def now(self, state: State) -> int:
@@ -142,6 +178,7 @@ class Writer:
                     self._store.append(draft.events, draft.keys)
                     self._keep_snapshot(state)
             state.journal.clear()
+            self._seen = (state.seq, state.hash)
         except BaseException as error:  # even an interrupt must leave no caller waiting
             if self._state is not None:
                 self._state.journal.undo()
@@ -149,6 +186,9 @@ class Writer:
             if not isinstance(error, (Refusal, LogDamaged)):
                 answer = LedgerUnavailable(f"the group could not be stored: {error!r}")
                 answer.__cause__ = error
+            if isinstance(error, StoreUnavailable):  # the rest of the queue must not wait as long again
+                while self._queue:
+                    group.append(self._queue.popleft())
             for one in group:
                 one.error = answer
             if not isinstance(error, Exception):
@@ -201,6 +241,8 @@ class Writer:
         """The receipt for a stored event; a LookupError if there is none."""
         with self._store.lock:
             state, found = self.state(), self.unsigned(seq, seq)
+            if self.forked is not None:  # a receipt names the head, which the log does not have
+                raise self.forked
             if not found:
                 raise LookupError(f"book {self.book!r} has no event {seq}; it has {state.seq}")
             sign_together(found, (state.seq, state.hash), self._signer(state.key))
@@ -277,13 +319,13 @@ class _Draft:
             raise UnknownBook(f"there is no book {self._book!r}: create it first")
         if key is None:
             self._do(state, one, kind, given)
-        elif not self._repeats(one, key):
+        elif not self._repeats(state, one, key):
             first = state.seq + 1
             self._do(state, one, kind, given)
             self._done[key] = one
             self.keys.append((self._book, Key(key, one.digest, first, state.seq)))
 
-    def _repeats(self, one: Waiting, key: str) -> bool:
+    def _repeats(self, state: State, one: Waiting, key: str) -> bool:
         """Whether the key was used before; then the answer is the earlier one."""
         other = self._done.get(key)
         if other is not None:
@@ -292,6 +334,9 @@ class _Draft:
             known = self._known.get(key)
             if known is None:
                 return False
+            if known.seq > state.seq:
+                what = f"key={key!r} was used for event {known.seq}, but the log ends with event {state.seq}"
+                raise LogForked(f"book {self._book!r}: {what}: repair the ledger", self._book, state.seq + 1)
             digest, made = known.digest, self._writer.unsigned(known.first, known.seq)
         if digest != one.digest:
             raise KeyConflict(f"key={key!r} was used before, with another request: choose a new key")

@@ -155,7 +155,7 @@ class Desk:
         if name not in self._books:
             store = self._ledger.store
             with store.lock:  # the ledger caches every name it is asked for: ask only for those that exist
-                if "\0" in name or not store.head(name):
+                if "\0" in name or not store.head(name)[0]:
                     raise UnknownBook(f"there is no book {name!r}: create it first")
             self._books[name] = self._ledger.book(name)
         return self._books[name]

@@ -316,18 +316,18 @@ cap at no cost, and a person with thirty names is thirty customers. Names are th
 
 The other figures are of its parts, one by one, against other corrections: everybody may hold the whole cap,
 and selling never stops. Honest customers leave if the price is above {WOULD_PAY:g} (and the model's own ĉ).
-Then somebody comes who knows better. A correction that charges everybody for what she takes loses the honest
-customers, and because nothing is learned without bets, it never gets them back. Three things mend it. A barrier spends
-capital before it charges customers: the exponential one as little as it can at first, the guard only what
-it must, the linear one in proportion to what is lost. With a line of {LINE:g} caps everyone pays for what
-she herself takes. A thaw lowers the price again while nobody bets, within a budget that the certificate
-counts. It is paid for: of the same capital half is the barrier's and half the thaw's, so against somebody
-who keeps coming the barrier alone serves more. Lines do nothing against invented names. With a thaw of
-{CAPITAL / 2:g} caps the swap corrections and the linear barrier serve again, gradient descent and reserve
-only in part. No correction at all serves everybody, but nothing bounds what it loses. A premium is above
-fair odds, the model's own ĉ included, and missing where nobody was served. The cap is 1, the barriers'
-capital {CAPITAL:g}; the seeds draw who comes. Without MAKEWHOLE_DATA, the folder of MNIST and the games,
-only coins and flights are replayed.""",
+Then somebody comes who knows better. A correction that charges everybody for what she takes loses the
+honest customers, and because nothing is learned without bets, it never gets them back. Three things mend
+it. A barrier spends capital before it charges customers: the exponential one as little as it can at first,
+the guard only what it must, the linear one in proportion to what is lost. With a line of {LINE:g} caps
+everyone pays for what she herself takes. A thaw lowers the price again while nobody bets, within a budget
+that the certificate counts. It is paid for: of the same capital half is the barrier's and half the thaw's,
+so against somebody who keeps coming the barrier alone serves more. Lines do nothing against invented names.
+With a thaw of {CAPITAL / 2:g} caps the swap corrections and the linear barrier serve again, gradient
+descent and reserve only in part. No correction at all serves everybody, but nothing bounds what it loses. A
+premium is above fair odds, the model's own ĉ included, and missing where nobody was served. The cap is 1,
+the barriers' capital {CAPITAL:g}; the seeds draw who comes. Without MAKEWHOLE_DATA, the folder of MNIST and
+the games, only coins and flights are replayed.""",
     shown="You have just seen how many honest customers are served, and what is taken by those who know "
     "better, with and without lines and a thaw.",
     next_step="Next, try it on a log of your own: mw.backtest(log, mw.InsuredForecaster(capital=..., "
