@@ -224,6 +224,10 @@ class Writer:
         """The events about an id."""
         return self._store.about(self.book, id_)
 
+    def latest_about(self, id_: str, limit: int, before: int | None) -> list[Event]:
+        """The latest events about an id, newest first."""
+        return self._store.latest_about(self.book, id_, limit, before)
+
     def staked_by(self, name: str, limit: int) -> list[Event]:
         """A customer's latest stakes."""
         return self._store.staked_by(self.book, name, limit)
