@@ -38,6 +38,7 @@ _TITLES = {
     413: "too large",
     422: "not valid",
     429: "too many requests",
+    431: "headers too large",
     500: "an error of ours",
     503: "not available now",
 }
