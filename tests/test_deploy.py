@@ -148,7 +148,7 @@ def test_metrics_have_types_and_numbers(metrics: str) -> None:
     assert [int(count) for count in counts] == sorted(int(count) for count in counts)
     assert 'makewhole_book_forked{book="delays"} 0' in metrics
     assert re.search(r"^makewhole_queue \d+$", metrics, re.MULTILINE)
-    assert re.search(r"^makewhole_hangs 0$", metrics, re.MULTILINE)
+    assert re.search(r"^makewhole_unavailable 0$", metrics, re.MULTILINE)
 
 
 def test_the_docs_name_every_alert_and_no_other() -> None:

@@ -91,7 +91,7 @@ def test_a_server_ends_in_time_while_the_database_hangs(postgres: Server, tmp_pa
         with postgres.stopped(), ThreadPoolExecutor(len(CUSTOMERS)) as pool:
             told = [pool.submit(unavailable, made, name) for name in CUSTOMERS]
             wait_for(lambda: "makewhole_queue 0\n" not in metrics(made), "the requests")
-            wait_for(lambda: "makewhole_hangs 1\n" in metrics(made), "the metric that tells it")
+            wait_for(lambda: "makewhole_unavailable 1\n" in metrics(made), "the metric that tells it")
             made.end()  # whatever does not end within ten seconds fails there
             for one in told:
                 with contextlib.suppress(httpx.TransportError):

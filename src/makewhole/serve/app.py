@@ -82,7 +82,11 @@ def _metrics(service: Service) -> Callable[[Request], Any]:
         service.admit(request)
         desk, known = service.desk, list(service.statements.items())
         counts = {"failures_total": service.failures, "groups_total": desk.groups}
-        gauges = {"listeners": service.listeners, "queue": len(desk), "hangs": int(desk.hangs)}
+        gauges = {
+            "listeners": service.listeners,
+            "queue": len(desk),
+            "unavailable": int(service.unavailable or desk.hangs),
+        }
         lines = [
             *service.metrics.lines(),
             *numbers("counter", counts),

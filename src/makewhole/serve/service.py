@@ -64,6 +64,7 @@ class Service:
         self.settles, self.trials = settles, Trials()
         self.metrics = Metrics()
         self.listening: dict[str, int] = {}  # by key or address: how many listen
+        self.unavailable = False  # whether the last tick could not read the ledger
         self.stuck = False  # whether something did not end in time
         self._probe: asyncio.Future[list[str]] | None = None
         self.stopping, self.started = asyncio.Event(), False
@@ -108,7 +109,9 @@ class Service:
             try:
                 await self.desk.call(self.keys.refresh)
                 names = await self.desk.call(self.ledger.books)
+                self.unavailable = False
             except Exception as error:  # noqa: BLE001 - the database may be unavailable; the next tick tries again
+                self.unavailable = True
                 self._failed("the ledger", error)
             for name in names:
                 try:
