@@ -114,6 +114,8 @@ class Service:
                 self.unavailable = True
                 self._failed("the ledger", error)
             for name in names:
+                if self.stopping.is_set():
+                    return
                 try:
                     if await self._look(name):
                         wait = 0.0
