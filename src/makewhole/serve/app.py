@@ -34,6 +34,8 @@ _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),  # without a referrer, forms would send "Origin: null"
 ]
+# Not limited: whoever runs the server must always be told how it is.
+_FREE = ("/health", "/ready")
 
 
 # --- what is not about a book -----------------------------------------------------------------------------
@@ -70,7 +72,6 @@ async def _changes(service: Service) -> AsyncIterator[str]:
 def _live(service: Service) -> Callable[[Request], Any]:
     async def live(request: Request) -> Response:
         """Stream which books have changed, twice a second; `Last-Event-ID` is the number of events."""
-        service.admit(request)
         return _Stream(service, service.who(request))
 
     return live
@@ -79,7 +80,6 @@ def _live(service: Service) -> Callable[[Request], Any]:
 def _metrics(service: Service) -> Callable[[Request], Any]:
     async def metrics(request: Request) -> Response:
         """Return the metrics that a Prometheus server reads, also while the database hangs."""
-        service.admit(request)
         desk, known = service.desk, list(service.statements.items())
         counts = {"failures_total": service.failures, "groups_total": desk.groups}
         gauges = {
@@ -141,6 +141,10 @@ class _Wrapped:
             scope["path_params"] = parameters
             await self._answer(path, respond, Request(scope, receive), send, began)
             return
+        request = Request(scope, receive)
+        if path not in _FREE and (stop := self._service.too_many(request)) is not None:
+            await self._answer("other", _raises(stop), request, send, began)
+            return
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -170,6 +174,13 @@ class _Wrapped:
         self._service.metrics.note(path, status, time.perf_counter() - began)
         # The rest of a body that was too slow may never come: close its connection.
         return [*_HEADERS, (b"connection", b"close")] if status == 408 else _HEADERS
+
+
+def _raises(error: Exception) -> Callable[[Request], Any]:
+    async def respond(_: Request) -> Response:
+        raise error
+
+    return respond
 
 
 async def _problem(request: Request, error: Exception) -> Response:
@@ -205,7 +216,6 @@ def routes_of(service: Service) -> Iterator[BaseRoute]:
     text = msgspec.json.encode(document(mw.__version__))
 
     async def openapi(request: Request) -> Response:
-        service.admit(request)
         return Response(text, media_type="application/json")
 
     yield Route("/openapi.json", openapi)

@@ -18,7 +18,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
 
 from makewhole.insured.refusals import Refusal
 from makewhole.insured.statement import Statement
@@ -45,19 +44,6 @@ _ROWS = 50
 
 def _money(units: float) -> str:
     return f"{units:,.0f}".replace(",", "\u202f")
-
-
-class _Files(StaticFiles):
-    """The scripts and styles of the pages; they count as requests like everything else."""
-
-    def __init__(self, service: Service) -> None:
-        super().__init__(directory=_HERE / "static")
-        self._service = service
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        """Return a file."""
-        self._service.admit(Request(scope))
-        return await super().get_response(path, scope)
 
 
 class Pages:
@@ -94,12 +80,11 @@ class Pages:
             ("/proofs", self._proofs, ["GET"]),
         ):
             yield BookRoute(path, self._guarded(function), methods=methods)
-        yield Mount("/static", _Files(self._service))
+        yield Mount("/static", StaticFiles(directory=_HERE / "static"))
 
     def _guarded(self, function: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Any]:
         async def respond(request: Request) -> Response:
             try:
-                self._service.admit(request)
                 return await function(request)
             except HTTPException:
                 raise

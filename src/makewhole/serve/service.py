@@ -237,6 +237,16 @@ class Service:
         _stop_for(self.limits.wait(_address(request) if access is None else access.id))
         return access
 
+    def too_many(self, request: Request) -> Stop | None:
+        """Count a request, and return the problem if it is one too many; other problems come later."""
+        try:
+            self.admit(request)
+        except Stop as stop:
+            return stop if stop.problem.status == 429 else None
+        except ValueError:  # an origin that is no address: the page says so
+            return None
+        return None
+
     def who(self, request: Request) -> str:
         """Return whose turn a request is: her key's, or her address's."""
         access = None
