@@ -65,6 +65,11 @@ def test_only_the_proxy_is_reached_from_outside_and_only_it_is_trusted() -> None
     assert SERVICES["database"]["networks"] == ["back"]
 
 
+def test_the_server_caches_compiled_code_where_it_can_write() -> None:
+    (cache,) = re.findall(r"NUMBA_CACHE_DIR=(\S+)", (DEPLOY / "Dockerfile").read_text())
+    assert any(cache.startswith(f"{folder}/") for folder in SERVICES["server"]["tmpfs"])
+
+
 def test_the_server_has_time_to_end() -> None:
     assert int(SERVICES["server"]["stop_grace_period"].removesuffix("s")) > 10
 
@@ -81,7 +86,7 @@ def test_volumes_secrets_and_networks_that_are_used_are_declared() -> None:
 def test_the_proxy_ends_slow_clients_and_passes_what_the_server_takes() -> None:
     text = (DEPLOY / "Caddyfile").read_text()
     assert text.count("{") == text.count("}")
-    assert f"max_header_size {MOST_HEADERS // 1_024}KB" in text
+    assert f"max_header_size {MOST_HEADERS // 1_024}KiB" in text
     assert f"read_header {HEADER_SECONDS:g}s" in text
     assert re.search(r"read_body \d+s", text)
     assert "reverse_proxy server:8000" in text

@@ -30,7 +30,7 @@ class Guarded(HttpToolsProtocol):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._size = 0  # of the headers that are coming
+        self._size = self._most = 0  # of the headers that are coming: counted so far, and at most
         self._coming, self._trailers = True, False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -46,7 +46,7 @@ class Guarded(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse what has come. Headers go to the parser in small pieces, a body as it is."""
-        begin = 0
+        begin, self._most = 0, self._size + len(data)
         while self._coming and len(data) - begin > _PIECE and not self.transport.is_closing():
             super().data_received(data[begin : begin + _PIECE])
             begin += _PIECE
@@ -81,11 +81,13 @@ class Guarded(HttpToolsProtocol):
         """Pass the request on, unless it is too large."""
         self._coming, self._trailers = False, True
         self._stop_timer()
-        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
-        if size > MOST_HEADERS:
+        if self._most > MOST_HEADERS and self._kept() > MOST_HEADERS:
             self._too_large()
         else:
             super().on_headers_complete()
+
+    def _kept(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     # --- the answers --------------------------------------------------------------------------------------
 
