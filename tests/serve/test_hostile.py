@@ -578,6 +578,10 @@ def test_a_book_that_is_damaged_is_said_and_does_not_hold_up_the_others(tmp_path
             wait_for(lambda: not other.open_forecasts(), "the settlement of another book")
         with made.client() as client:
             text = client.get("/metrics").text
+            not_ready = wait_for(lambda: (a := client.get("/ready")).status_code == 503 and a, "a 503")
+            assert "'another'" in problem(not_ready, 503)["detail"]
+            assert "LogDamaged" in problem(client.get(api("statement", "another")), 503)["type"]
+            assert client.get(api("statement", "zebra")).status_code == 200
         failures = re.search(r"^makewhole_failures_total (\d+)$", text, re.MULTILINE)
         assert failures is not None
         assert int(failures[1]) > 0

@@ -18,7 +18,7 @@ from makewhole.ledger.book import OpenForecast, Position
 from makewhole.ledger.refusals import StoreUnavailable, UnknownBook
 from makewhole.serve.access import Access
 from makewhole.serve.bodies import check_names
-from makewhole.serve.desk import Desk
+from makewhole.serve.desk import Desk, forget
 from makewhole.serve.problems import Stop, problem_of
 
 Text = Annotated[str, Meta(min_length=1, max_length=500)]
@@ -323,22 +323,24 @@ async def requests(asked: Asked) -> AsyncIterator[bytes]:
 async def _do_lines(asked: Asked, wanted: list[_Line]) -> AsyncIterator[bytes]:
     under_way: deque[list[asyncio.Future[list[Receipt]]]] = deque()
     answered = 0
-    for start in range(0, len(wanted) + _AHEAD * _BLOCK, _BLOCK):
-        block = wanted[start : start + _BLOCK]
-        under_way.append([asked.write(one.request(asked.name)) for one in block])
-        if len(under_way) <= _AHEAD:
-            continue
-        answers = await asyncio.gather(*under_way.popleft(), return_exceptions=True)
-        async with asked.desk.slices:
-            text = b"".join(map(_line, answers))
-        yield text
-        answered += len(answers)
-        if answers and isinstance(answers[-1], StoreUnavailable):  # the rest would wait for it block by block
-            for future in (one for block in under_way for one in block):
-                future.cancel()
-            yield _line(answers[-1]) * (len(wanted) - answered)
-            return
-        await asyncio.sleep(0)
+    try:
+        for start in range(0, len(wanted) + _AHEAD * _BLOCK, _BLOCK):
+            block = wanted[start : start + _BLOCK]
+            under_way.append([asked.write(one.request(asked.name)) for one in block])
+            if len(under_way) <= _AHEAD:
+                continue
+            answers = await asyncio.gather(*under_way.popleft(), return_exceptions=True)
+            async with asked.desk.slices:
+                text = b"".join(map(_line, answers))
+            yield text
+            answered += len(answers)
+            if answers and isinstance(answers[-1], StoreUnavailable):  # the rest need not each wait as long
+                yield _line(answers[-1]) * (len(wanted) - answered)
+                return
+            await asyncio.sleep(0)
+    finally:  # the client may have gone away
+        for future in (one for block in under_way for one in block):
+            forget(future)
 
 
 _decode_line = msgspec.json.Decoder(dict[str, Any]).decode

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import makewhole as mw
 from makewhole.insured.refusals import Refusal
+from makewhole.ledger import LogDamaged
 from makewhole.serve.api import ENDPOINTS, Endpoint
 from makewhole.serve.metrics import numbers, of_books
 from makewhole.serve.openapi import document
@@ -231,6 +232,7 @@ def make_app(service: Service) -> ASGIApp:
         HTTPException,
         Stop,
         Refusal,
+        LogDamaged,
         ValueError,
         TypeError,
         LookupError,

@@ -317,3 +317,9 @@ class Desk:
             else:
                 future.set_result(result)
         self._open.difference_update([future for future, _, _ in done])
+
+
+def forget(future: asyncio.Future[Any]) -> None:
+    """Wait no longer: what has not begun is not done, and an error is nobody's."""
+    if not future.cancel() and not future.cancelled():
+        future.exception()

@@ -16,6 +16,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (refusals.UnknownBook, 404),
     (LookupError, 404),
     (refusals.LedgerUnavailable, 503),
+    (refusals.LogDamaged, 503),  # an operator must repair it
     (PriceRefused, 409),
     (StakeRefused, 409),
     (Refusal, 409),

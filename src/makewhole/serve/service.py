@@ -30,7 +30,7 @@ from makewhole.serve.access import Access, Keys
 from makewhole.serve.api import Asked, Endpoint, own_key
 from makewhole.serve.bodies import MOST_LINES, check_names, count_members, read_body, split_lines
 from makewhole.serve.capitals import Trials
-from makewhole.serve.desk import Desk
+from makewhole.serve.desk import Desk, forget
 from makewhole.serve.history import History
 from makewhole.serve.limits import RequestLimits, caller_at
 from makewhole.serve.metrics import Metrics
@@ -64,6 +64,7 @@ class Service:
         self.settles, self.trials = settles, Trials()
         self.metrics = Metrics()
         self.listening: dict[str, int] = {}  # by key or address: how many listen
+        self.damaged: dict[str, str] = {}  # by book, what is wrong with its log
         self.unavailable = False  # whether the last tick could not read the ledger
         self.stuck = False  # whether something did not end in time
         self._probe: asyncio.Future[list[str]] | None = None
@@ -119,8 +120,11 @@ class Service:
                 try:
                     if await self._look(name):
                         wait = 0.0
+                    self.damaged.pop(name, None)
                 except Exception as error:  # noqa: BLE001 - a damaged book must not block the others
                     self._failed(f"book {name!r}", error)
+                    if isinstance(error, LogDamaged):
+                        self.damaged[name] = str(error)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.stopping.wait(), wait)
 
@@ -177,14 +181,15 @@ class Service:
         """Return why the ledger cannot be used now, in time even if the database hangs; "" if it can."""
         if self._probe is None or self._probe.done():
             self._probe = self.desk.call(self.ledger.books)
+            self._probe.add_done_callback(forget)  # perhaps nobody waits for it any more
         try:
             await asyncio.wait_for(asyncio.shield(self._probe), _READY_SECONDS)
         except TimeoutError:
             return f"the database has not answered for {_READY_SECONDS:g} seconds"
         except LedgerUnavailable as error:
             return str(error)
-        forked = self.ledger.forked
-        return "; ".join(f"book {name!r} is closed for writing: {why}" for name, why in forked.items())
+        closed = self.damaged | self.ledger.forked
+        return "; ".join(f"book {name!r} is closed for writing: {why}" for name, why in closed.items())
 
     @property
     def listeners(self) -> int:
