@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
-if TYPE_CHECKING:
-    from makewhole.ledger.requests import State, Subject
+# A State and a Subject of `requests`, which imports this module.
+State: TypeAlias = Any
+Subject: TypeAlias = Any
 
 # The place of an id in an order: what it is sorted by, and the id itself, so that no two are equal.
 Place = tuple[Any, str]
