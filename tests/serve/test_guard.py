@@ -35,7 +35,7 @@ def with_server(play: Play) -> tuple[Any, Metrics]:
     metrics = Metrics()
 
     async def run() -> Any:
-        config = uvicorn.Config(app, log_level="critical", lifespan="off")
+        config = uvicorn.Config(app, log_config=None, lifespan="off")
         config.load()
         protocol, state = guard.guarded(metrics), ServerState()
         loop = asyncio.get_running_loop()
@@ -124,6 +124,16 @@ def test_requests_in_a_row_are_counted_one_by_one(bodies: list[int], headers: in
     assert answer.count(b"HTTP/1.1 200") == len(bodies)
     for number, body in enumerate(bodies):
         assert b"/%d %d " % (number, body) in answer
+
+
+def test_a_request_that_was_refused_is_over(caplog: pytest.LogCaptureFixture) -> None:
+    """What follows in the same packet is neither answered nor an error."""
+    whole = request(headers=b"X: " + b"y" * LARGE + b"\r\n", body=b"z" * 500, last=False) + request()
+    answer, metrics = with_server(lambda port: send(port, whole))
+    assert answer.count(b"HTTP/1.1") == 1
+    assert status_of(answer) == 431
+    assert metrics.answers == {("other", 431): 1}
+    assert caplog.messages == []
 
 
 def test_headers_after_a_body_are_not_kept() -> None:

@@ -86,6 +86,16 @@ class Guarded(HttpToolsProtocol):
         else:
             super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        """Keep a part of a body, unless its headers were refused."""
+        if not self.transport.is_closing():
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End a request, unless its headers were refused."""
+        if not self.transport.is_closing():
+            super().on_message_complete()
+
     def _kept(self) -> int:
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
