@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -35,6 +36,8 @@ _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),  # without a referrer, forms would send "Origin: null"
 ]
+# A refusal takes this long: a caller who immediately asks again would keep the server busy with refusals.
+_REFUSAL_SECONDS = 0.1
 # Not limited: whoever runs the server must always be told how it is.
 _FREE = ("/health", "/ready")
 
@@ -165,6 +168,8 @@ class _Wrapped:
             response: Response = await respond(request)
         except Exception as error:  # noqa: BLE001 - each becomes a problem; a bug of ours is raised again, for the log
             response, failed = await _problem(request, error), error
+        if response.status_code == 429:
+            await asyncio.sleep(_REFUSAL_SECONDS)
         response.raw_headers += self._note(path, response.status_code, began)
         await response(request.scope, request.receive, send)
         if failed is not None and response.status_code == 500:
