@@ -438,6 +438,28 @@ def test_a_book_opens_from_its_snapshot_and_goes_on_as_if_it_had_not(
     assert play(tmp_path / "one.db", reopen=False) == play(tmp_path / "two.db", reopen=True)
 
 
+def test_a_snapshot_waits_while_others_wait_but_not_for_ever(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "_SNAPSHOT_EVERY", 5)
+    monkeypatch.setattr(writing, "_BYTES_PER_EVENT", 10**9)
+    made = ledger.create("b", capital=50_000, max_stake=1_000, unit="cent")
+    taken: list[int] = []
+    ledger.others_wait = lambda: True
+
+    def forecast_until_snapshot() -> None:
+        before = ledger.store.snapshot("b")
+        while ledger.store.snapshot("b") == before:
+            made.forecast("e", mu=0.3)
+        taken.append((ledger.store.snapshot("b") or (0, ""))[0])
+
+    forecast_until_snapshot()
+    forecast_until_snapshot()
+    ledger.others_wait = lambda: False
+    forecast_until_snapshot()
+    assert taken == [5 * 30, 2 * 5 * 30, 2 * 5 * 30 + 5]
+
+
 @pytest.mark.slow
 def test_memory_does_not_grow_with_what_is_settled(book: Book, clock: Clock) -> None:
     def sizes() -> tuple[int, int]:

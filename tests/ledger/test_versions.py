@@ -18,6 +18,6 @@ def test_a_later_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     later.execute("PRAGMA user_version = 99")
     later.close()
     before = path.read_bytes()
-    with pytest.raises(NotALedger, match="has version 99; this makewhole knows 3"):
+    with pytest.raises(NotALedger, match="has version 99; this makewhole knows 4"):
         Ledger.open(path)
     assert path.read_bytes() == before

@@ -120,7 +120,9 @@ class Served(Process):
     def heard_of(self, text: str) -> None:
         """Wait until the server knows a key, and so all that are older."""
         with httpx.Client(base_url=self.url, headers={"authorization": f"Bearer {text}"}) as one:
-            wait_for(lambda: one.get("/api/books/none/statement").status_code != 401, "a new key")
+            # While it is unknown, it counts for the address: the limit may come first.
+            asked = "/api/books/none/statement"
+            wait_for(lambda: one.get(asked).status_code not in (401, 429), "a new key")
 
     def client(self, name: str | None = None, **more: Any) -> httpx.Client:
         """A client with a key, or without one."""

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from makewhole.ledger import Ledger, Receipt
 from makewhole.ledger.events import Event, chained
 from makewhole.ledger.receipts import Signer, sign_together
-from makewhole.serve import service
 from makewhole.serve.desk import Desk
+from makewhole.serve.limits import RequestLimits
 from serve.served import BOOK, Served, api, new_book, run, served, wait_for
 from serve.test_api import Clients, Publish, problem, stake
 
@@ -56,6 +56,8 @@ BODIES: list[tuple[bytes, int]] = [
     (b'{"id": "a\\u0000b", "stake": 1}', 422),
     (b'{"id": "a", "stake": 1, "more": 1}', 422),
     (b'{"id": "a", "stake": 1, "price": -1}', 422),
+    (b'{"id": "a", "stake": 1, "stake": 1}', 422),
+    (b'{"id": "b", "stake": 1, "\\u0069d": "a"}', 422),
     (b'{"id": ' + b"[" * 30_000 + b"]" * 30_000 + b', "stake": 1}', 422),
     (b"[" * 60_000, 422),
     (b'{"id": "' + b"x" * 70_000 + b'", "stake": 1}', 413),
@@ -128,6 +130,7 @@ def test_whenever_it_closes_the_next_request_is_answered(
 
 
 LINES = [
+    (b'{"do": "stake", "id": "lines", "stake": 5}\r\n{"do": "stake", "id": "lines", "stake": 6}\r\n', 200),
     (b'{"do": "stake", "id": "lines", "stake": 5}\n\n{"do": "stake", "id": "lines", "stake": 6}', 200),
     (b"", 200),
     (b"{", 422),
@@ -137,6 +140,9 @@ LINES = [
     (b'{"do": ["stake"]}', 403),
     (b'{"do": {}}', 403),
     (b'{"do": "stake", "id": "lines", "stake": 5, "by": "bob"}', 422),
+    (b'{"do": "stake", "id": "lines", "stake": 5, "stake": 5}', 422),
+    (b'{"do": "stake", "id": "lines", "stake": 5}\r{"do": "stake", "id": "lines", "stake": 6}', 422),
+    (b'{"do": "stake", "id": "lines", "stake": 5}\x0b{"do": "stake", "id": "lines", "stake": 6}', 422),
     (b'{"do": "stake", "id": "lines", "stake": 5, "most": 5}', 422),
     (b'{"do": "stake", "id": "lines", "stake": 5, "key": ""}', 422),
     (b'{"do": "stake", "id": "lines", "stake": 5, "key": 7}', 422),
@@ -265,9 +271,10 @@ class Reader(HTMLParser):
 @pytest.mark.parametrize("id_", ODD)
 def test_an_odd_id_lives_as_any_other(id_: str, clients: Clients, publish: Publish) -> None:
     publish(id_)
+    first = clients["publisher"].post(api("forecasts"), json={"id": id_, "mu": 0.3}).json()["seq"] - 2
     receipt = Receipt.from_json(stake(clients["customer"], id_).text)
     assert receipt.event.about == id_
-    assert id_ in [one["id"] for one in clients[None].get(api("forecasts")).json()]
+    assert id_ in [one["id"] for one in clients[None].get(api("forecasts"), params={"since": first}).json()]
     page = clients[None].get(f"/books/{BOOK}/open", params={"search": id_})
     links = [link for link in Reader(page.text).links if "/about" in link]
     found = [clients[None].get(link) for link in links]
@@ -547,12 +554,12 @@ def test_whoever_asks_too_often_waits(tmp_path: Path) -> None:
 def test_the_limit_is_a_rate_also_for_those_who_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who asks too often gets what the rate allows, and not nothing: many may share an address."""
     clock = itertools.count()
-    monkeypatch.setattr("makewhole.serve.service.time.monotonic", lambda: next(clock) / 1_000)
+    monkeypatch.setattr("makewhole.serve.limits.time.monotonic", lambda: next(clock) / 1_000)
     for rate in (0.5, 1.0, 10.0, 200.0):
-        limits = service.RequestLimits(rate)
+        limits = RequestLimits(rate)
         allowed = sum(limits.allow("ann") for _ in range(20_000))
         assert 20 * rate - 1 <= allowed <= 20 * rate + max(rate, 1.0) + 1
-    assert all(service.RequestLimits(0.0).allow("ann") for _ in range(100))
+    assert all(RequestLimits(0.0).allow("ann") for _ in range(100))
 
 
 def test_a_book_that_is_damaged_is_said_and_does_not_hold_up_the_others(tmp_path: Path) -> None:
@@ -571,6 +578,10 @@ def test_a_book_that_is_damaged_is_said_and_does_not_hold_up_the_others(tmp_path
             wait_for(lambda: not other.open_forecasts(), "the settlement of another book")
         with made.client() as client:
             text = client.get("/metrics").text
+            not_ready = wait_for(lambda: (a := client.get("/ready")).status_code == 503 and a, "a 503")
+            assert "'another'" in problem(not_ready, 503)["detail"]
+            assert "LogDamaged" in problem(client.get(api("statement", "another")), 503)["type"]
+            assert client.get(api("statement", "zebra")).status_code == 200
         failures = re.search(r"^makewhole_failures_total (\d+)$", text, re.MULTILINE)
         assert failures is not None
         assert int(failures[1]) > 0

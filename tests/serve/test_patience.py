@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from makewhole.serve import service
+from makewhole.serve import bodies, limits
 from serve.served import BOOK, Served, api, served
 from serve.test_api import Clients, problem
 
@@ -18,6 +18,13 @@ def begun(server: Served, path: str, headers: str, body: bytes = b"{") -> socket
     """A request whose body does not end."""
     line = socket.create_connection(("127.0.0.1", server.port), timeout=60)
     line.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n\r\n".encode() + body)
+    return line
+
+
+def unfinished(server: Served, text: bytes) -> socket.socket:
+    """A connection on which the headers do not end."""
+    line = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+    line.sendall(text)
     return line
 
 
@@ -39,13 +46,15 @@ def test_a_body_that_does_not_come_is_not_waited_for(server: Served, clients: Cl
             begun(server, api("requests"), ann + "Content-Length: 5000", b""),
             begun(server, "/check", "Origin: http://x\r\nContent-Length: 9"),
             begun(server, "/check", "Origin: http://y\r\nContent-Length: 9"),
+            unfinished(server, b""),
+            unfinished(server, b"GET / HTTP/1.1\r\nHost: x\r\nX: "),
         ]
         for line in lines:
             stack.enter_context(line)
         # Nobody else waits for them.
         assert clients[None].get(api("statement")).status_code == 200
         answers = [whole(line) for line in lines]
-    says = f"the body must come within {service.BODY_SECONDS:g} seconds"
+    says = f"the body must come within {bodies.BODY_SECONDS:g} seconds"
     for answer in answers[:4]:
         head, _, body = answer.partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 408")
@@ -54,6 +63,9 @@ def test_a_body_that_does_not_come_is_not_waited_for(server: Served, clients: Cl
     assert answers[4].startswith(b"HTTP/1.1 408")
     assert b"too slow" in answers[4]
     assert answers[5].startswith(b"HTTP/1.1 403")  # what a page of another site asks for is not even read
+    for answer in answers[6:]:
+        assert answer.startswith(b"HTTP/1.1 408")
+        assert b"headers must come within" in answer
 
 
 def test_lines_are_counted_one_by_one(tmp_path: Path) -> None:
@@ -77,17 +89,17 @@ def test_lines_are_counted_one_by_one(tmp_path: Path) -> None:
 
 def test_whoever_sends_many_lines_gets_the_same_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr("makewhole.serve.service.time.monotonic", lambda: now)
-    limits = service.RequestLimits(10.0)
+    monkeypatch.setattr("makewhole.serve.limits.time.monotonic", lambda: now)
+    allowance = limits.RequestLimits(10.0)
     allowed = 0
     while now < 1_000:
-        wait = limits.wait("ann")
+        wait = allowance.wait("ann")
         if wait == 0.0:
-            limits.count("ann", 99)
+            allowance.count("ann", 99)
             allowed += 100
         else:
             now += wait + 1e-6
     assert 9_990 <= allowed <= 10_000 + 10 + 100
-    unlimited = service.RequestLimits(0.0)
+    unlimited = limits.RequestLimits(0.0)
     unlimited.count("ann", 1_000)
     assert unlimited.wait("ann") == 0.0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +16,7 @@ from makewhole.insured.lines import read_levels
 from makewhole.insured.refusals import StakeRefused
 from makewhole.insured.statement import Statement
 from makewhole.ledger.events import Event
+from makewhole.ledger.listing import ORDERS, Place
 from makewhole.ledger.money import due_for, read_signed, read_units, whole_price
 from makewhole.ledger.receipts import Receipt
 from makewhole.ledger.requests import (
@@ -103,9 +106,13 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class OpenForecast:
-    """An id that is not final: its latest forecast, and how much more may be staked on it (`left`)."""
+    """An id that is not final: its latest forecast, and how much more may be staked on it (`left`).
+
+    `first` is the event of its first forecast.
+    """
 
     id: str
+    first: int
     mu: float
     c: float
     version: int
@@ -342,11 +349,44 @@ class Book:
             positions.append(Position(str(event.about), event.seq, event.at, *known))
         return positions
 
-    def open_forecasts(self) -> list[OpenForecast]:
-        """The ids that are not final, oldest first, each with its latest forecast."""
+    def open_forecasts(self, since: int = 0, limit: int | None = None) -> list[OpenForecast]:
+        """The ids that are not final, oldest first, each with its latest forecast.
+
+        `since` and `limit` page through them: at most `limit`, whose first forecast is after event `since`.
+        """
+        return self.listed("age", (since + 1, ""), limit)[0]
+
+    def listed(
+        self, order: str = "closes", after: Place | None = None, limit: int | None = None, begins: str = ""
+    ) -> tuple[list[OpenForecast], Place | None]:
+        """A page of the ids that are not final, and the place after which the next page begins, or None.
+
+        Parameters
+        ----------
+        order
+            "age", "closes" (the next to close first), "chance" (the most likely first) or "name".
+        after
+            The place that the page before has returned.
+        limit
+            The most ids of a page.
+        begins
+            Only ids that begin with this text, in any case; the order must be "name".
+        """
+        if order not in ORDERS or (begins and order != "name"):
+            raise ValueError(f"order must be one of {', '.join(ORDERS)}; with begins, name; got {order!r}")
         with self._writer.lock:
             state = self._writer.state()
-            return [_opened(state, id_, subject) for id_, subject in state.in_order()]
+            places = state.listing.page(state, order, after, begins)
+            taken = list(islice(places, limit))
+            more = taken[-1] if limit and next(places, None) is not None else None
+            return [_opened(state, id_, state.subjects[id_]) for _, id_ in taken], more
+
+    def most_used(self, limit: int) -> list[OpenForecast]:
+        """The ids that are not final and have the largest sums of stakes."""
+        with self._writer.lock:
+            state = self._writer.state()
+            found = heapq.nlargest(limit, state.subjects.items(), key=lambda item: item[1].gross)
+            return [_opened(state, id_, subject) for id_, subject in found]
 
     def open_forecast(self, id: str) -> OpenForecast | None:  # noqa: A002 - what callers call it
         """The latest forecast for an id; None if it is final, and an `UnknownSubject` if there is none."""
@@ -363,6 +403,11 @@ class Book:
         """The events about an id, oldest first."""
         with self._writer.lock:
             return self._writer.about(read_text("id", id))
+
+    def latest_about(self, id: str, limit: int, before: int | None = None) -> list[Event]:  # noqa: A002 - what callers call it
+        """The latest events about an id, newest first; with `before`, the latest before that event."""
+        with self._writer.lock:
+            return self._writer.latest_about(read_text("id", id), limit, before)
 
     def public_keys(self) -> list[str]:
         """The keys that sign receipts, oldest first, to compare with those in receipts."""
@@ -422,7 +467,7 @@ def _opened(state: State, id_: str, subject: Subject) -> OpenForecast:
     said = state.book.find(subject.versions[-1]).forecast
     left = 0 if subject.outcome is not None else int(state.f.max_stake) - subject.gross
     known = (said.mu, said.c, subject.forecasts, subject.closes, left, subject.outcome)
-    return OpenForecast(id_, *known)
+    return OpenForecast(id_, subject.first, *known)
 
 
 def _offer(id_: str, by: Any, mu: float, c: float, stake: int, turnover: int, room: tuple[int, int]) -> Offer:

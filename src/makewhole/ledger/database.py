@@ -38,6 +38,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             made BIGINT NOT NULL, revoked BIGINT)""",
     ),
     ("CREATE TABLE file (inode TEXT NOT NULL)",),  # SQLite: which file this is; a copy is another one
+    # Whether an id has ended is one step along this index, however many stakes it has.
+    ("CREATE INDEX events_end ON events (book, about) WHERE kind IN ('settled', 'voided')",),
 )
 
 _EVENT = "book, seq, at, kind, about, body, hash"
@@ -58,7 +60,7 @@ class Key(NamedTuple):
 class Store:
     """What SQLite and PostgreSQL have in common; it belongs to one thread at a time (`lock`)."""
 
-    _BY_ID = _BY_NAME = ""  # names the index to use, if a database would choose another
+    _BY_ID = _BY_NAME = _BY_END = ""  # names the index to use, if a database would choose another
     _AMONG = "= ANY(?)"  # one of a list of texts
     _BY = "(body::json->>'by')"  # the customer of a stake
 
@@ -153,6 +155,13 @@ class Store:
         sql = f"SELECT {_EVENT} FROM events {self._BY_ID} WHERE book = ? AND about = ? ORDER BY seq"  # noqa: S608 - our own names
         return [Event._make(row) for row in self._rows(sql, (book, id_))]
 
+    def latest_about(self, book: str, id_: str, limit: int, before: int | None) -> list[Event]:
+        """The latest events about an id, newest first; with `before`, the latest before that event."""
+        until = 2**62 if before is None else before
+        sql = f"""SELECT {_EVENT} FROM events {self._BY_ID} WHERE book = ? AND about = ? AND seq < ?
+                  ORDER BY seq DESC LIMIT ?"""  # noqa: S608 - our own names
+        return [Event._make(row) for row in self._rows(sql, (book, id_, until, limit))]
+
     def staked_by(self, book: str, name: str, limit: int) -> list[Event]:
         """A customer's latest stakes, newest first."""
         sql = f"""SELECT {_EVENT} FROM events {self._BY_NAME}
@@ -162,14 +171,14 @@ class Store:
 
     def end(self, book: str, id_: str) -> Event | None:
         """The event that ended an id; None if it has not ended."""
-        sql = f"""SELECT {_EVENT} FROM events {self._BY_ID} WHERE book = ? AND about = ?
+        sql = f"""SELECT {_EVENT} FROM events {self._BY_END} WHERE book = ? AND about = ?
                   AND kind IN ('settled', 'voided') LIMIT 1"""  # noqa: S608 - our own names
         rows = self._rows(sql, (book, id_))
         return Event._make(rows[0]) if rows else None
 
     def ends_among(self, book: str, ids: Iterable[str], until: int) -> dict[str, str]:
         """How each of these ids had ended after the event `until`; those that had not are left out."""
-        sql = f"""SELECT about, kind FROM events {self._BY_ID} WHERE book = ? AND about {self._AMONG}
+        sql = f"""SELECT about, kind FROM events {self._BY_END} WHERE book = ? AND about {self._AMONG}
                   AND seq <= ? AND kind IN ('settled', 'voided')"""  # noqa: S608 - our own names
         return dict(self._rows(sql, (book, self._list(ids), until))) if ids else {}
 

@@ -58,6 +58,8 @@ class Ledger:
         self._key = None if key is None else Path(key)
         self._signers: dict[str, Signer] = {}
         self._writers: dict[str, Writer] = {}
+        # Says whether other callers wait: then work that can wait, such as a snapshot, is put off.
+        self.others_wait: Callable[[], bool] = lambda: False
 
     @classmethod
     def open(
@@ -189,7 +191,8 @@ class Ledger:
     def _writer(self, name: str) -> Writer:
         with self.store.lock:
             if name not in self._writers:
-                self._writers[name] = Writer(name, self.store, self._signer, self._clock)
+                made = self._writers[name] = Writer(name, self.store, self._signer, self._clock)
+                made.others_wait = lambda: self.others_wait()
             return self._writers[name]
 
     # --- keys ---------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from makewhole.insured.journal import Journal, Journaled
 from makewhole.insured.lines import read_levels
 from makewhole.insured.refusals import CapitalNeeded, ConservationError, PriceRefused, StakeRefused
 from makewhole.ledger.events import ORIGIN, plain_text
+from makewhole.ledger.listing import Listing
 from makewhole.ledger.money import MOST_UNITS, read_signed, read_units, whole_price
 from makewhole.ledger.refusals import (
     BookExists,
@@ -129,6 +130,7 @@ class State(Journaled):
         "hold",
         "journal",
         "keys",
+        "listing",
         "money",
         "name",
         "reported",
@@ -147,6 +149,7 @@ class State(Journaled):
         self.subjects: dict[str, Subject] = {}
         self.reported: dict[str, Subject] = {}  # those of them that have an outcome
         self.money = Money()
+        self.listing = Listing()
 
     @property
     def begun(self) -> bool:
@@ -322,6 +325,7 @@ def forecast(state: State, seq: int, at: int, given: Body, finished: Finished) -
     subject.versions = (*subject.versions, seq)
     subject.forecasts += 1
     subject.staked_on, subject.closes = 0, closes
+    state.listing.touch(id_)
     body = {"id": id_, "mu": float(mu), "version": subject.forecasts, "published": [leg.mu, leg.c]}
     if c_hat is not None:
         body["c_hat"] = float(c_hat)
@@ -537,6 +541,7 @@ def _end(state: State, id_: str) -> None:
     for subjects in (state.subjects, state.reported):
         state.journal.keep_item(subjects, id_)
         subjects.pop(id_, None)
+    state.listing.touch(id_)
 
 
 def voided(state: State, seq: int, at: int, given: Body, finished: Finished) -> Body:

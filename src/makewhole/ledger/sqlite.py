@@ -23,10 +23,12 @@ class SqliteStore(Store):
     number of the file (its inode) is noted in it, and tells the two apart.
     """
 
-    _BY_ID, _BY_NAME = (
+    # Otherwise SQLite would walk the primary key.
+    _BY_ID, _BY_NAME, _BY_END = (
         "INDEXED BY events_about",
         "INDEXED BY events_by",
-    )  # otherwise SQLite would walk the primary key
+        "INDEXED BY events_end",
+    )
     _AMONG = "IN (SELECT value FROM json_each(?))"
     _BY = "json_extract(body, '$.by')"
 

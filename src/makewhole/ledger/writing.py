@@ -29,6 +29,8 @@ _LARGEST_GROUP = 1_000
 # A snapshot is taken after this many events, or more if it is large: it must cost no more than the events.
 _SNAPSHOT_EVERY = 5_000
 _BYTES_PER_EVENT = 200
+# While others wait, a snapshot waits, too, until it is this many times overdue.
+_OVERDUE = 30
 
 _new = tuple.__new__
 _log = logging.getLogger("makewhole.ledger")
@@ -96,6 +98,7 @@ class Writer:
         self._seen = (0, ORIGIN)
         self.forked: LogForked | None = None  # why the book is closed for writing on this host
         self._snapshot_at, self._snapshot_size = 0, 0
+        self.others_wait: Callable[[], bool] = lambda: False
 
     def state(self) -> State:
         """The state after the last stored event; do not keep or change it.
@@ -202,7 +205,9 @@ class Writer:
 
     def _keep_snapshot(self, state: State) -> None:
         """Store the state from time to time, so that a book opens quickly."""
-        if state.seq - self._snapshot_at < max(_SNAPSHOT_EVERY, self._snapshot_size // _BYTES_PER_EVENT):
+        due = max(_SNAPSHOT_EVERY, self._snapshot_size // _BYTES_PER_EVENT)
+        new = state.seq - self._snapshot_at
+        if new < due or (new < _OVERDUE * due and self.others_wait()):
             return
         text = snapshot_of(state)
         self._store.keep_snapshot(self.book, state.seq, text)
@@ -223,6 +228,10 @@ class Writer:
     def about(self, id_: str) -> list[Event]:
         """The events about an id."""
         return self._store.about(self.book, id_)
+
+    def latest_about(self, id_: str, limit: int, before: int | None) -> list[Event]:
+        """The latest events about an id, newest first."""
+        return self._store.latest_about(self.book, id_, limit, before)
 
     def staked_by(self, name: str, limit: int) -> list[Event]:
         """A customer's latest stakes."""

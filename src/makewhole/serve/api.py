@@ -6,6 +6,7 @@ The same table defines the routes and the OpenAPI document, so that the document
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -14,9 +15,10 @@ from msgspec import Meta, Struct
 
 from makewhole.ledger import Book, BookStatement, Offer, Receipt
 from makewhole.ledger.book import OpenForecast, Position
-from makewhole.ledger.refusals import UnknownBook
+from makewhole.ledger.refusals import StoreUnavailable, UnknownBook
 from makewhole.serve.access import Access
-from makewhole.serve.desk import Desk
+from makewhole.serve.bodies import check_names
+from makewhole.serve.desk import Desk, forget
 from makewhole.serve.problems import Stop, problem_of
 
 Text = Annotated[str, Meta(min_length=1, max_length=500)]
@@ -32,8 +34,11 @@ LONGEST_KEY = 200
 STRANGER = "somebody new"
 
 
-class _In(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """The body of a request; an unknown field is an error."""
+class _In(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """The body of a request; an unknown field is an error.
+
+    The garbage collector need not look at it: thousands of lines would make it stop everybody for long.
+    """
 
 
 class ForecastIn(_In):
@@ -116,10 +121,11 @@ class CheckOut(Struct):
 
 
 class Asked(NamedTuple):
-    """What a handler needs: the desk, the caller's access, and the request."""
+    """What a handler needs: the desk, the caller's access, whose turn it is, and the request."""
 
     desk: Desk
     access: Access | None
+    who: str
     book: str
     body: Any
     key: str | None
@@ -130,6 +136,14 @@ class Asked(NamedTuple):
     def name(self) -> str:
         """The caller's name."""
         return STRANGER if self.access is None else self.access.name
+
+    def read(self, function: Callable[[Book], Any]) -> Awaitable[Any]:
+        """Call a function of the book, when it is the caller's turn."""
+        return self.desk.read(self.book, function, self.who)
+
+    def write(self, request: dict[str, Any]) -> asyncio.Future[list[Receipt]]:
+        """Do a request to the book, when it is the caller's turn."""
+        return self.desk.write(self.book, request, self.who)
 
 
 class Endpoint(NamedTuple):
@@ -158,7 +172,7 @@ def _plain(receipt: Receipt) -> ReceiptOut:
 
 async def _write(asked: Asked, verb: str, **more: Any) -> ReceiptOut:
     given = msgspec.structs.asdict(asked.body)
-    (receipt,) = await asked.desk.write(asked.book, {"do": verb, "key": asked.key} | given | more)
+    (receipt,) = await asked.write({"do": verb, "key": asked.key} | given | more)
     return _plain(receipt)
 
 
@@ -186,23 +200,28 @@ async def quote(asked: Asked) -> Any:
     """Return the price of a bet for the caller."""
     body: QuoteIn = asked.body
     given: Any = {"stake": body.stake, "payout": body.payout, "losses": body.losses}
-    return await asked.desk.read(asked.book, lambda book: book.quote(body.id, by=asked.name, **given))
+    return await asked.read(lambda book: book.quote(body.id, by=asked.name, **given))
 
 
 async def statement(asked: Asked) -> Any:
     """Return the book's statement."""
-    return await asked.desk.read(asked.book, lambda book: book.statement())
+    return await asked.read(lambda book: asked.desk.cached(book, "statement", Book.statement))
 
 
 async def open_forecasts(asked: Asked) -> Any:
-    """List the open forecasts."""
-    return await asked.desk.read(asked.book, lambda book: book.open_forecasts())
+    """List the open forecasts, page by page: those whose `first` event is after `since`."""
+    since, limit = asked.query["since"], asked.query["limit"]
+
+    def read(book: Book) -> msgspec.Raw:
+        return msgspec.Raw(msgspec.json.encode(book.open_forecasts(since, limit)))
+
+    return await asked.read(lambda book: asked.desk.cached(book, ("forecasts", since, limit), read))
 
 
 async def positions(asked: Asked) -> Any:
     """List the stakes of the key's owner."""
     limit = asked.query["limit"]
-    return await asked.desk.read(asked.book, lambda book: book.positions(asked.name, limit))
+    return await asked.read(lambda book: book.positions(asked.name, limit))
 
 
 async def receipt(asked: Asked) -> Any:
@@ -210,7 +229,7 @@ async def receipt(asked: Asked) -> Any:
     text = asked.path["seq"]
     if not (text.isascii() and text.isdigit()) or len(text) > 15:
         raise Stop(422, f"seq must be a whole number; got {text[:40]!r}")
-    stored: Receipt = await asked.desk.read(asked.book, lambda book: book.receipt(int(text)))
+    stored: Receipt = await asked.read(lambda book: book.receipt(int(text)))
     access = asked.access
     if access is None or (access.role != "auditor" and not _concerns(stored, access.name)):
         raise Stop(403, "this receipt is somebody else's")
@@ -232,7 +251,7 @@ async def events(asked: Asked) -> Any:
             del line["book"]
         return lines
 
-    return await asked.desk.read(asked.book, read)
+    return await asked.read(read)
 
 
 async def check(asked: Asked) -> Any:
@@ -241,10 +260,10 @@ async def check(asked: Asked) -> Any:
         given = Receipt.from_json(msgspec.json.encode(asked.body).decode())
     except ValueError as error:
         return CheckOut(False, False, str(error))
-    return await look_up(asked.desk, given)
+    return await look_up(asked.desk, given, asked.who)
 
 
-async def look_up(desk: Desk, given: Receipt) -> CheckOut:
+async def look_up(desk: Desk, given: Receipt, who: str) -> CheckOut:
     """Look for a receipt in the log. One signed with a key that the log does not name is not genuine."""
 
     def look(book: Book) -> tuple[bool, bool]:
@@ -253,7 +272,7 @@ async def look_up(desk: Desk, given: Receipt) -> CheckOut:
         return ours, all(0 < seq <= last and book.receipt(seq).event.hash == hash_ for seq, hash_ in named)
 
     try:
-        ours, kept = await desk.read(given.event.book, look)
+        ours, kept = await desk.read(given.event.book, look, who)
     except UnknownBook as error:
         return CheckOut(False, False, str(error))
     if not ours:
@@ -263,43 +282,83 @@ async def look_up(desk: Desk, given: Receipt) -> CheckOut:
 
 
 # What each role may request as NDJSON; stakes and reports are in the caller's name.
-_LINES: dict[str, dict[str, type[Struct]]] = {
+_LINES: dict[str, dict[str, type[_In]]] = {
     "publisher": {"forecast": ForecastIn, "void": VoidIn},
     "oracle": {"report": OutcomeIn},
     "customer": {"stake": StakeIn},
 }
-_BLOCK = 64
+
+
+class _Line(Struct, gc=False):
+    """A line that was read: the verb, the key of the request, and its body."""
+
+    verb: str
+    key: str | None
+    body: _In
+
+    def request(self, name: str) -> dict[str, Any]:
+        """Return it as the ledger takes it, for the customer or oracle of this name."""
+        by = {"by": name} if self.verb in ("stake", "report") else {}
+        return {"do": self.verb, "key": self.key} | msgspec.structs.asdict(self.body) | by
+
+
+# Lines are read, done and answered in blocks, of which so many are under way at a time.
+_BLOCK, _AHEAD = 64, 2
 
 
 async def requests(asked: Asked) -> AsyncIterator[bytes]:
-    """Do many requests; each is answered by a line with its receipt, or with a problem."""
-    lines = [line for line in enumerate(asked.body.splitlines(), 1) if line[1].strip()]
-    wanted = [_read_line(asked, number, line) for number, line in lines]
-    waiting = [asked.desk.write(asked.book, given) for given in wanted]
-    answers = await asyncio.gather(*waiting, return_exceptions=True)
+    """Do many requests; each is answered by a line with its receipt, or with a problem.
 
-    async def blocks() -> AsyncIterator[bytes]:
-        for start in range(0, len(answers), _BLOCK):
-            yield b"".join(map(_line, answers[start : start + _BLOCK]))
-            await asyncio.sleep(0)  # signing thousands in one go would block all other requests
+    All lines are read before the first is done: if one is not valid, nothing is done. They are then done and
+    answered block by block, so that others have their turns.
+    """
+    wanted: list[_Line] = []
+    for start in range(0, len(asked.body), _BLOCK):
+        async with asked.desk.slices:
+            wanted += [_read_line(asked, *line) for line in asked.body[start : start + _BLOCK]]
+        await asyncio.sleep(0)
+    return _do_lines(asked, wanted)
 
-    return blocks()
+
+async def _do_lines(asked: Asked, wanted: list[_Line]) -> AsyncIterator[bytes]:
+    under_way: deque[list[asyncio.Future[list[Receipt]]]] = deque()
+    answered = 0
+    try:
+        for start in range(0, len(wanted) + _AHEAD * _BLOCK, _BLOCK):
+            block = wanted[start : start + _BLOCK]
+            under_way.append([asked.write(one.request(asked.name)) for one in block])
+            if len(under_way) <= _AHEAD:
+                continue
+            answers = await asyncio.gather(*under_way.popleft(), return_exceptions=True)
+            async with asked.desk.slices:
+                text = b"".join(map(_line, answers))
+            yield text
+            answered += len(answers)
+            if answers and isinstance(answers[-1], StoreUnavailable):  # the rest need not each wait as long
+                yield _line(answers[-1]) * (len(wanted) - answered)
+                return
+            await asyncio.sleep(0)
+    finally:  # the client may have gone away
+        for future in (one for block in under_way for one in block):
+            forget(future)
 
 
-def _read_line(asked: Asked, number: int, line: bytes) -> dict[str, Any]:
+_decode_line = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def _read_line(asked: Asked, number: int, line: bytes) -> _Line:
     """Return a line as a request, validated like a single request."""
     access = asked.access
     if access is None:
         raise Stop(401)
     try:
-        given = msgspec.json.decode(line, type=dict[str, Any])
+        given = _decode_line(line)
+        check_names(line, len(given))
         verb, key = given.pop("do", None), given.pop("key", None)
         kinds = _LINES[access.role]
         if not isinstance(verb, str) or verb not in kinds:
             raise Stop(403, f"line {number}: as {access.role} you may do {', '.join(kinds)}")
-        body = msgspec.structs.asdict(msgspec.convert(given, kinds[verb]))
-        by = {"by": access.name} if verb in ("stake", "report") else {}
-        return {"do": verb, "key": own_key(access, key)} | body | by
+        return _Line(verb, own_key(access, key), msgspec.convert(given, kinds[verb]))
     except (msgspec.MsgspecError, ValueError) as error:
         raise Stop(422, f"line {number}: {error}") from None
 
@@ -331,7 +390,7 @@ async def log(asked: Asked) -> AsyncIterator[bytes]:
                 return
             since = page[-1]["seq"]
 
-    await asked.desk.read(asked.book, Book.head)  # a problem must be raised before the first line is sent
+    await asked.read(Book.head)  # a problem must be raised before the first line is sent
     return pages()
 
 
@@ -341,7 +400,14 @@ _SINCE = (("since", 0, 0, 2**53),)
 ENDPOINTS = (
     Endpoint("GET", f"{_BOOK}/statement", "The sums of a book", None, None, BookStatement, statement),
     Endpoint(
-        "GET", f"{_BOOK}/forecasts", "What can be bet on", None, None, list[OpenForecast], open_forecasts
+        "GET",
+        f"{_BOOK}/forecasts",
+        "What can be bet on",
+        None,
+        None,
+        list[OpenForecast],
+        open_forecasts,
+        query=(*_SINCE, *_PAGE),
     ),
     Endpoint("POST", f"{_BOOK}/quotes", "What a bet costs you", None, QuoteIn, Offer, quote),
     Endpoint("POST", f"{_BOOK}/stakes", "Place a bet", ("customer",), StakeIn, ReceiptOut, stake, keyed=True),

@@ -94,10 +94,9 @@ class Client:
         answer: dict[str, Any] = self._ask("GET", f"{self._book}/statement", None, None)
         return answer
 
-    def open_forecasts(self) -> list[dict[str, Any]]:
-        """Return the open forecasts."""
-        answer: list[dict[str, Any]] = self._ask("GET", f"{self._book}/forecasts", None, None)
-        return answer
+    def open_forecasts(self) -> Iterator[dict[str, Any]]:
+        """Read the open forecasts, the oldest first, page by page."""
+        return self._pages("forecasts", "first", 0)
 
     def positions(self, limit: int = 100) -> list[dict[str, Any]]:
         """Return your bets (customer), the latest first."""
@@ -106,15 +105,19 @@ class Client:
 
     def events(self, since: int = 0) -> Iterator[dict[str, Any]]:
         """Read the log (auditor), page by page."""
+        return self._pages("events", "seq", since)
+
+    # --- asking -------------------------------------------------------------------------------------------
+
+    def _pages(self, what: str, number: str, since: int) -> Iterator[dict[str, Any]]:
+        """Read pages of what has a number, each after the last number of the one before."""
         while True:
             query = urlencode({"since": since, "limit": 1_000})
-            page = self._ask("GET", f"{self._book}/events?{query}", None, None)
+            page = self._ask("GET", f"{self._book}/{what}?{query}", None, None)
             yield from page
             if len(page) < 1_000:
                 return
-            since = page[-1]["seq"]
-
-    # --- asking -------------------------------------------------------------------------------------------
+            since = page[-1][number]
 
     def _write(self, what: str, body: dict[str, Any], key: str | None) -> dict[str, Any]:
         given = {name: value for name, value in body.items() if value is not None}

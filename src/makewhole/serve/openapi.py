@@ -16,11 +16,12 @@ _PROBLEMS = {
     "403": "this key is not for that",
     "404": "there is no such book or id",
     "405": "not this method",
-    "408": "the body did not come in time",
+    "408": "the headers or the body did not come in time",
     "409": "refused, for a reason that the problem names",
     "413": "the body is too large",
     "422": "something is not valid",
     "429": "too many requests: wait as long as Retry-After says",
+    "431": "the headers are too large",
     "503": "the ledger is not available now: ask again with the same Idempotency-Key",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,17 +23,23 @@ from makewhole.insured.refusals import Refusal
 from makewhole.insured.statement import Statement
 from makewhole.ledger import Book, Receipt
 from makewhole.ledger.events import Event
+from makewhole.ledger.listing import Place
 from makewhole.ledger.page import shown_time
 from makewhole.serve.access import Access
 from makewhole.serve.api import ENDPOINTS, STRANGER, look_up
+from makewhole.serve.bodies import read_body
 from makewhole.serve.problems import Stop, problem_of
 from makewhole.serve.proofs import PROOFS
 from makewhole.serve.routing import BookRoute
-from makewhole.serve.service import COOKIE, Service, read_body, same_site
+from makewhole.serve.service import COOKIE, Service, read_number, same_site
 
 _HERE = Path(__file__).parent
 # How many groups the page shows: those that lost most.
 _MOST_GROUPS = 50
+# The orders in which the open events can be shown.
+_SORTS = {"closes": "closing", "chance": "chance", "name": "name"}
+# How many rows a page shows.
+_ROWS = 50
 
 
 def _money(units: float) -> str:
@@ -47,7 +53,6 @@ class Pages:
         self._service = service
         loader = jinja2.FileSystemLoader(_HERE / "templates")
         self._templates = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-        self._groups: dict[str, tuple[int, list[dict[str, Any]]]] = {}  # by book: the event, and its rows
         self._templates.filters |= {
             "time": shown_time,
             "money": _money,
@@ -80,7 +85,6 @@ class Pages:
     def _guarded(self, function: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Any]:
         async def respond(request: Request) -> Response:
             try:
-                self._service.admit(request)
                 return await function(request)
             except HTTPException:
                 raise
@@ -89,8 +93,8 @@ class Pages:
                 if problem.status == 500:
                     raise
                 page = self._page(request, "problem.html", status=problem.status, problem=problem)
-                if problem.status == 429 and isinstance(error, Stop):
-                    page.headers["retry-after"] = str(error.wait)
+                if problem.status in (429, 503):
+                    page.headers["retry-after"] = str(error.wait if isinstance(error, Stop) else 1)
                 return page
 
         return respond
@@ -112,12 +116,17 @@ class Pages:
         return access
 
     async def _read(self, request: Request, function: Callable[[Book], Any]) -> Any:
-        return await self._service.desk.read(request.path_params["book"], function)
+        service = self._service
+        return await service.desk.read(request.path_params["book"], function, service.who(request))
+
+    async def _cached(self, request: Request, what: Hashable, function: Callable[[Book], Any]) -> Any:
+        """Read from a book, unless the same was read since the book last changed."""
+        return await self._read(request, lambda book: self._service.desk.cached(book, what, function))
 
     # --- for everyone -------------------------------------------------------------------------------------
 
     async def _home(self, request: Request) -> Response:
-        names = list(self._service.heads)
+        names = list(self._service.statements)
         if len(names) == 1:
             return RedirectResponse(f"/books/{quote(names[0], safe='')}", 303)
         return self._page(request, "home.html", books=names)
@@ -127,23 +136,14 @@ class Pages:
 
         def read(book: Book) -> Any:
             inner = book.inner_statement()
-            return book.statement(), inner, self._groups_of(book, inner)
+            return book.statement(), inner, _groups_of(inner)
 
-        told, inner, all_groups = await self._read(request, read)
+        told, inner, all_groups = await self._cached(request, "page", read)
         past = self._service.history(name)
         groups = [row | {"c": past.prices_of.get(row["name"])} for row in all_groups[:_MOST_GROUPS]]
         known = {"told": told, "inner": inner, "past": past, "note": self._service.notes.get(name, "")}
         more = len(all_groups) - len(groups)
         return self._page(request, "statement.html", groups=groups, more_groups=more, **known)
-
-    def _groups_of(self, book: Book, inner: Statement) -> list[dict[str, Any]]:
-        """Return the groups of a book, those that lost most first; cached until the book changes."""
-        seq = book.head()[0]
-        known = self._groups.get(book.name)
-        if known is None or known[0] != seq:
-            rows = [_group(name, group) for name, group in inner.groups.items()]
-            known = self._groups[book.name] = (seq, sorted(rows, key=lambda row: -row["lost"]))
-        return known[1]
 
     async def _charts(self, request: Request) -> Response:
         await self._read(request, lambda book: None)  # a 404 if there is no such book
@@ -151,33 +151,33 @@ class Pages:
         return Response(msgspec.json.encode(charts), media_type="application/json")
 
     async def _open(self, request: Request) -> Response:
-        found = await self._read(request, lambda book: book.open_forecasts())
-        words = request.query_params.get("search", "")[:200]
-        order = request.query_params.get("sort", "closes")
-        found = [forecast for forecast in found if words.lower() in forecast.id.lower()]
-        keys: dict[str, Callable[[Any], Any]] = {
-            "closes": lambda forecast: (forecast.closes is None, forecast.closes or 0),
-            "chance": lambda forecast: -forecast.mu,
-            "name": lambda forecast: forecast.id,
-        }
-        found.sort(key=keys.get(order, keys["closes"]))
+        words, order = request.query_params.get("search", "")[:200], request.query_params.get("sort", "")
+        order = "name" if words else order if order in _SORTS else "closes"
+        after = _place(request, order)
+
+        def read(book: Book) -> Any:
+            return *book.listed(order, after, _ROWS, words), book.statement().open
+
+        found, more, count = await self._cached(request, ("open", order, after, words), read)
         now = time.time_ns() // 1_000
-        return self._page(
-            request, "open.html", found=found[:500], count=len(found), search=words, sort=order, now=now
-        )
+        following = more and {"search": words, "sort": order, "after": msgspec.json.encode(more).decode()}
+        known = {"found": found, "count": count, "search": words, "sort": order, "following": following}
+        return self._page(request, "open.html", now=now, sorts=_SORTS, **known)
 
     async def _subject(self, request: Request) -> Response:
         id_ = _id(request)
         access = self._service.access(request)
         name = access.name if access is not None and access.role == "customer" else STRANGER
-        now = time.time_ns() // 1_000
+        before, now = read_number(request, "before", 2**53, 1, 2**53), time.time_ns() // 1_000
 
         def read(book: Book) -> Any:
-            return book.open_forecast(id_), _timeline(book.about(id_)[-200:]), book.statement().unit
+            events = book.latest_about(id_, _ROWS + 1, before)
+            return book.open_forecast(id_), events, book.statement().unit
 
-        said, timeline, unit = await self._read(request, read)
-        known: dict[str, Any] = {"id": id_, "said": said, "timeline": timeline, "now": now, "quote": None}
-        known["unit"] = unit
+        said, events, unit = await self._cached(request, ("about", id_, before), read)
+        known: dict[str, Any] = {"id": id_, "said": said, "unit": unit, "now": now, "quote": None}
+        known["timeline"] = _timeline(events[:_ROWS])
+        known["earlier"] = events[_ROWS - 1].seq if len(events) > _ROWS else None
         known |= {"form": {"payout": "", "actions": ""}, "error": None, "uninsured": None, "beyond": []}
         if request.method == "POST":
             form = await self._form(request)
@@ -201,16 +201,16 @@ class Pages:
         known: dict[str, Any] = {"text": "", "result": None}
         if request.method == "POST":
             text = (await self._form(request)).get("receipt", "")
-            known = {"text": text, "result": await self._checked(text)}
+            known = {"text": text, "result": await self._checked(text, self._service.who(request))}
         return self._page(request, "check.html", **known)
 
-    async def _checked(self, text: str) -> tuple[bool, str]:
+    async def _checked(self, text: str, who: str) -> tuple[bool, str]:
         try:
             given = Receipt.from_json(text)
         except ValueError as error:
             return False, str(error)
 
-        result = await look_up(self._service.desk, given)
+        result = await look_up(self._service.desk, given, who)
         if not result.genuine:
             return False, f"It is not ours: {result.says}."
         if not result.in_the_log:
@@ -241,7 +241,7 @@ class Pages:
             raise Stop(422, "the form was not filled in") from None
         key = f"{access.id} page {form.get('token', '')[:100]}"
         asked = {"do": "stake", "id": id_, "by": access.name, "stake": stake, "price": price, "key": key}
-        (receipt,) = await self._service.desk.write(book, asked)
+        (receipt,) = await self._service.desk.write(book, asked, access.id)
         return self._page(request, "receipt.html", receipt=receipt, text=receipt.to_json(), body=receipt.body)
 
     async def _mine(self, request: Request) -> Response:
@@ -257,15 +257,14 @@ class Pages:
         self._who(request, "publisher")
 
         def read(book: Book) -> Any:
-            return book.statement(), book.inner_statement(), book.open_forecasts()
+            return book.statement(), book.inner_statement(), book.most_used(_ROWS)
 
         told, inner, found = await self._read(request, read)
         past = self._service.history(request.path_params["book"])
         most = sorted(past.taken.items(), key=lambda item: -item[1])[:20]
-        found.sort(key=lambda forecast: forecast.left)
         self._service.trials.start(past)
         trial = self._service.trials.latest.get(past.book)
-        known = {"told": told, "inner": inner, "found": found[:50], "most": most, "trial": trial}
+        known = {"told": told, "inner": inner, "found": found, "most": most, "trial": trial}
         return self._page(request, "desk.html", **known)
 
     async def _capitals(self, request: Request) -> Response:
@@ -294,6 +293,12 @@ class Pages:
         return answer
 
 
+def _groups_of(inner: Statement) -> list[dict[str, Any]]:
+    """Return the groups of a book, those that lost most first."""
+    rows = [_group(name, group) for name, group in inner.groups.items()]
+    return sorted(rows, key=lambda row: -row["lost"])
+
+
 def _group(name: str | int, own: Statement) -> dict[str, Any]:
     """Return a row of the table of groups, from the group's own statement."""
     verdict = "losing" if own.alarm else "unlucky" if own.total_loss > 0 else "neither"
@@ -306,6 +311,19 @@ def _group(name: str | int, own: Statement) -> dict[str, Any]:
 def _id(request: Request) -> str:
     """Return the page's id, from the query: it may be any text, such as "..", which breaks in a path."""
     return request.query_params.get("id", "")
+
+
+def _place(request: Request, order: str) -> Place | None:
+    """Return the place in a list after which a page begins, as the page before has named it."""
+    text = request.query_params.get("after")
+    if text is None:
+        return None
+    kind: Any = tuple[str, str] if order == "name" else tuple[int | float, str]
+    try:
+        place: Place = msgspec.json.decode(text, type=kind)
+    except msgspec.MsgspecError:
+        raise Stop(422, f"after must be a place in the list; got {text[:100]!r}") from None
+    return place
 
 
 def _timeline(events: list[Event]) -> list[tuple[int, str]]:

@@ -16,6 +16,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (refusals.UnknownBook, 404),
     (LookupError, 404),
     (refusals.LedgerUnavailable, 503),
+    (refusals.LogDamaged, 503),  # an operator must repair it
     (PriceRefused, 409),
     (StakeRefused, 409),
     (Refusal, 409),
@@ -38,6 +39,7 @@ _TITLES = {
     413: "too large",
     422: "not valid",
     429: "too many requests",
+    431: "headers too large",
     500: "an error of ours",
     503: "not available now",
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
+import os
 import signal
 import socket
 import tempfile
@@ -19,6 +21,8 @@ from makewhole.serve.access import Keys
 from makewhole.serve.app import make_app
 from makewhole.serve.demo import Demo, DemoClock
 from makewhole.serve.service import Service
+
+_log = logging.getLogger("makewhole.serve")
 
 
 def run(
@@ -72,8 +76,11 @@ async def _serve(
     more: str = "",
 ) -> None:
     uvicorn = need("uvicorn", "serve")
+    from makewhole.serve.guard import guarded
+
     config = uvicorn.Config(
         make_app(service),
+        http=guarded(service.metrics),
         log_level="warning",
         timeout_graceful_shutdown=5,
         access_log=False,
@@ -96,13 +103,17 @@ async def _serve(
     gc.collect()
     gc.freeze()  # imported modules stay alive: scanning them repeatedly takes a fifth of a quote's time
     # Requests leave few cycles behind, but with hundreds open at a time the collector would run after every
-    # few of them, and each time scan all the connections that only listen.
-    gc.set_threshold(20_000, 10, 10)
+    # few of them, and each time scan all the connections that only listen. The middle generation is kept
+    # small, because everybody waits while it is scanned.
+    gc.set_threshold(20_000, 2, 50)
     await server.serve(sockets=[line])
     if task is not None:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+    if service.stuck:  # Python would wait for its threads, and they wait for the database
+        _log.warning("the database does not answer: ended without closing it; all acknowledged is stored")
+        os._exit(1)
 
 
 async def _beside(service: Service, play: Callable[[], Coroutine[Any, Any, None]]) -> None:

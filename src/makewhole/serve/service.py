@@ -6,9 +6,7 @@ import asyncio
 import contextlib
 import logging
 import math
-import time
-import types
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,56 +14,42 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from makewhole.ledger import Ledger, LedgerUnavailable
+from makewhole.insured.refusals import Refusal
+from makewhole.ledger import (
+    Book,
+    BookStatement,
+    Ledger,
+    LedgerUnavailable,
+    LogDamaged,
+    LogForked,
+    SubjectFinal,
+    SubjectOpen,
+)
 from makewhole.ledger.store import Store
 from makewhole.serve.access import Access, Keys
 from makewhole.serve.api import Asked, Endpoint, own_key
+from makewhole.serve.bodies import MOST_LINES, check_names, count_members, read_body, split_lines
 from makewhole.serve.capitals import Trials
-from makewhole.serve.desk import Desk
+from makewhole.serve.desk import Desk, forget
 from makewhole.serve.history import History
+from makewhole.serve.limits import RequestLimits, caller_at
+from makewhole.serve.metrics import Metrics
 from makewhole.serve.problems import Stop
 
 COOKIE = "makewhole_key"
-MOST_BYTES, MOST_LINES = 65_536, 1_048_576
-# A body must arrive within this many seconds of its headers: else a client could hold many requests open.
-BODY_SECONDS = 10.0
 _JSON_HEADERS = ((b"content-type", b"application/json"), (b"cache-control", b"no-store"))
 # The seconds between live updates, no matter how much happens in between.
 TICK = 0.5
-
-
-class RequestLimits:
-    """Allow each key, or without one each address, `rate` requests a second and a burst of as many.
-
-    A request of many lines is admitted like any other, but each line counts: its sender then waits longer.
-    """
-
-    def __init__(self, rate: float) -> None:
-        self._rate, self._left = rate, dict[str, tuple[float, float]]()
-
-    def allow(self, who: str) -> bool:
-        """Whether this caller may send a request now."""
-        return not self._rate or self.wait(who) == 0.0
-
-    def wait(self, who: str) -> float:
-        """Admit a request and return 0, or return how many seconds the caller must wait."""
-        if not self._rate:
-            return 0.0
-        now = time.monotonic()
-        if len(self._left) > 100_000:
-            self._left.clear()
-        most = max(self._rate, 1.0)  # at a rate below 1, a single request must still be admitted
-        left, last = self._left.get(who, (most, now))
-        left = min(most, left + (now - last) * self._rate)
-        allowed = left >= 1.0
-        self._left[who] = (left - allowed, now)  # refused requests are not charged
-        return 0.0 if allowed else (1.0 - left) / self._rate
-
-    def count(self, who: str, more: int) -> None:
-        """Charge further requests that came with an admitted one."""
-        if self._rate and more > 0:
-            left, last = self._left.get(who, (max(self._rate, 1.0), time.monotonic()))
-            self._left[who] = (left - more, last)
+# How often the ledger's thread is looked after, in seconds.
+_WATCH = 0.25
+# How many seconds `/ready` waits for the database.
+_READY_SECONDS = 2.0
+# The most seconds that background work may take to end.
+_STOP_SECONDS = 2.0
+# The most ids that are settled before other work is looked at.
+_MOST_DUE = 1_000
+# The most that may listen to `/live`: in total, and with one key or from one address.
+_MOST_LISTENERS, _MOST_OF_ONE = 1_000, 50
 
 
 class Service:
@@ -78,10 +62,14 @@ class Service:
         self._past, self._histories = past or ledger.store, dict[str, History]()
         self.keys, self.limits = Keys(ledger.store), RequestLimits(rate)
         self.settles, self.trials = settles, Trials()
-        self.answers: dict[tuple[str, int], int] = {}
-        self.listeners = 0
+        self.metrics = Metrics()
+        self.listening: dict[str, int] = {}  # by key or address: how many listen
+        self.damaged: dict[str, str] = {}  # by book, what is wrong with its log
+        self.unavailable = False  # whether the last tick could not read the ledger
+        self.stuck = False  # whether something did not end in time
+        self._probe: asyncio.Future[list[str]] | None = None
         self.stopping, self.started = asyncio.Event(), False
-        self.heads: dict[str, int] = {}
+        self.statements: dict[str, BookStatement] = {}  # of the last tick
         self.beat, self.news = asyncio.Event(), dict[str, tuple[int, str]]()
         self.failures, self._told = 0, ""
         self.notes: dict[str, str] = {}  # the first words on a book's page
@@ -90,40 +78,60 @@ class Service:
     async def running(self, _: Any = None) -> AsyncIterator[None]:
         """Run the background work while the application runs."""
         self.keys.refresh()
+        for name in self.ledger.books():
+            with contextlib.suppress(Refusal, LogDamaged):  # a damaged book must not block the others
+                self.ledger.book(name)  # a long log takes seconds to read: here, and not in a request
         self.desk.start()
         self.stopping = asyncio.Event()
         tasks = [asyncio.create_task(self._tick()), asyncio.create_task(self._tell())]
+        watching = asyncio.create_task(self._watch())
         self.started = True
         try:
             yield
         finally:
             self.stopping.set()
-            await asyncio.gather(*tasks)
+            _, late = await asyncio.wait(tasks, timeout=_STOP_SECONDS)
             await self.trials.stop()
-            self.desk.stop()
+            watching.cancel()
+            self.stuck = not self.desk.stop() or bool(late)
+            for task in late:
+                task.cancel()
+
+    async def _watch(self) -> None:
+        """Four times a second: if the database hangs, answer all who wait for it."""
+        while True:
+            await asyncio.sleep(_WATCH)
+            self.desk.look_after()
 
     async def _tick(self) -> None:
         """Twice a second: settle final outcomes, follow what other processes wrote, and refresh the keys."""
         while not self.stopping.is_set():
             wait, names = TICK, list[str]()
             try:
-                await asyncio.to_thread(self.keys.refresh)
-                names = await asyncio.to_thread(self.ledger.books)
+                await self.desk.call(self.keys.refresh)
+                names = await self.desk.call(self.ledger.books)
+                self.unavailable = False
             except Exception as error:  # noqa: BLE001 - the database may be unavailable; the next tick tries again
+                self.unavailable = True
                 self._failed("the ledger", error)
             for name in names:
+                if self.stopping.is_set():
+                    return
                 try:
                     if await self._look(name):
                         wait = 0.0
+                    self.damaged.pop(name, None)
                 except Exception as error:  # noqa: BLE001 - a damaged book must not block the others
                     self._failed(f"book {name!r}", error)
+                    if isinstance(error, LogDamaged):
+                        self.damaged[name] = str(error)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.stopping.wait(), wait)
 
     async def _tell(self) -> None:
         """Twice a second: wake all listeners. Their messages are built once for all of them."""
         while not self.stopping.is_set():
-            for name, head in self.heads.items():
+            for name, head in ((name, told.events) for name, told in self.statements.items()):
                 if self.news.get(name, (0, ""))[0] != head:
                     data = msgspec.json.encode({"book": name, "head": head}).decode()
                     self.news[name] = (head, f"id: {head}\nevent: changed\ndata: {data}\n\n")
@@ -139,24 +147,69 @@ class Service:
     def _failed(self, what: str, error: Exception) -> None:
         """Count a failure between requests, and log it once, for the operator.
 
-        An unavailable database is only counted: it comes back, or `/ready` reports it.
+        An unavailable database is only counted: it comes back, or `/ready` reports it. The ledger itself logs
+        a log that was forked.
         """
         self.failures += 1
         text = f"{what}: {error!r}"
-        if text != self._told and not isinstance(error, LedgerUnavailable):
+        if text != self._told and not isinstance(error, (LedgerUnavailable, LogForked)):
             self._told = text
             logging.getLogger("makewhole.serve").warning(text)
 
     async def _look(self, name: str) -> bool:
         """Settle final outcomes in a book, and follow its log; returns whether there may be more of it."""
-        if self.settles and await self.desk.read(name, lambda book: book.due_ids()):
-            await self.desk.write(name, {"do": "settle"})
-        self.heads[name] = await self.desk.read(name, lambda book: book.head()[0])
-        return await asyncio.to_thread(self.history(name).follow, self._past)
+        more = self.settles and await self._settle(name)
+        told = await self.desk.read(name, lambda book: self.desk.cached(book, "statement", Book.statement))
+        self.statements[name] = told
+        return await asyncio.to_thread(self.history(name).follow, self._past) or more
+
+    async def _settle(self, name: str) -> bool:
+        """Settle what is due, id by id, so that others have their turns; returns whether more is due."""
+        due: list[str] = await self.desk.read(name, lambda book: book.due_ids())
+        asked = [self.desk.write(name, {"do": "settle", "id": id_}) for id_ in due[:_MOST_DUE]]
+        for answer in await asyncio.gather(*asked, return_exceptions=True):
+            # Another server may have settled it, or an oracle has replaced the outcome.
+            if isinstance(answer, BaseException) and not isinstance(answer, (SubjectFinal, SubjectOpen)):
+                raise answer
+        return len(due) > _MOST_DUE
 
     def history(self, book: str) -> History:
         """Return the past of a book, as far as it was read."""
         return self._histories.setdefault(book, History(book))
+
+    async def what_is_wrong(self) -> str:
+        """Return why the ledger cannot be used now, in time even if the database hangs; "" if it can."""
+        if self._probe is None or self._probe.done():
+            self._probe = self.desk.call(self.ledger.books)
+            self._probe.add_done_callback(forget)  # perhaps nobody waits for it any more
+        try:
+            await asyncio.wait_for(asyncio.shield(self._probe), _READY_SECONDS)
+        except TimeoutError:
+            return f"the database has not answered for {_READY_SECONDS:g} seconds"
+        except LedgerUnavailable as error:
+            return str(error)
+        closed = self.damaged | self.ledger.forked
+        return "; ".join(f"book {name!r} is closed for writing: {why}" for name, why in closed.items())
+
+    @property
+    def listeners(self) -> int:
+        """How many listen to `/live`."""
+        return sum(self.listening.values())
+
+    @contextlib.contextmanager
+    def listener(self, who: str) -> Iterator[None]:
+        """Count a listener while she listens; raise a Stop if there are too many."""
+        if self.listeners >= _MOST_LISTENERS:
+            raise Stop(503, f"there are {_MOST_LISTENERS:,} listeners", limit=_MOST_LISTENERS)
+        if self.listening.get(who, 0) >= _MOST_OF_ONE:
+            raise Stop(429, f"a key or an address may listen {_MOST_OF_ONE} times", limit=_MOST_OF_ONE)
+        self.listening[who] = self.listening.get(who, 0) + 1
+        try:
+            yield
+        finally:
+            self.listening[who] -= 1
+            if not self.listening[who]:
+                del self.listening[who]
 
     # --- one request --------------------------------------------------------------------------------------
 
@@ -177,12 +230,34 @@ class Service:
         return self.keys.find(cookie)
 
     def admit(self, request: Request) -> Access | None:
-        """Return the caller's access; raise a Stop if she sends too many requests."""
-        access = self.access(request)
-        seconds = self.limits.wait(_address(request) if access is None else access.id)
-        if seconds:
-            raise Stop(429, "too many requests", wait=math.ceil(seconds))
+        """Return the caller's access; raise a Stop if she sends too many requests, or her key is unknown.
+
+        Unknown keys count for the address: else anyone could ask as often as she likes with invented ones.
+        """
+        try:
+            access = self.access(request)
+        except Stop:
+            _stop_for(self.limits.wait(_address(request)))
+            raise
+        _stop_for(self.limits.wait(_address(request) if access is None else access.id))
         return access
+
+    def too_many(self, request: Request) -> Stop | None:
+        """Count a request, and return the problem if it is one too many; other problems come later."""
+        try:
+            self.admit(request)
+        except Stop as stop:
+            return stop if stop.problem.status == 429 else None
+        except ValueError:  # an origin that is no address: the page says so
+            return None
+        return None
+
+    def who(self, request: Request) -> str:
+        """Return whose turn a request is: her key's, or her address's."""
+        access = None
+        with contextlib.suppress(Stop):
+            access = self.access(request)
+        return _address(request) if access is None else access.id
 
     def endpoint(self, endpoint: Endpoint) -> Callable[[Request], Any]:
         """Return the function that answers requests to a route."""
@@ -198,17 +273,20 @@ class Service:
                     raise Stop(
                         403, f"this is for the role {' or '.join(endpoint.roles)}; yours is {access.role}"
                     )
+            who = _address(request) if access is None else access.id
             body: Any = None
             if endpoint.lines and endpoint.method == "POST":
-                body = await read_body(request, MOST_LINES)
-                self.limits.count("" if access is None else access.id, _count_lines(body) - 1)
+                body = split_lines(await read_body(request, MOST_LINES))
+                _stop_for(self.limits.count(who, len(body) - 1))
             elif decoder is not None:
-                body = decoder.decode(await read_body(request))
+                text = await read_body(request)
+                body = decoder.decode(text)
+                check_names(text, count_members(body))
             key = header(request, b"idempotency-key") if endpoint.keyed else None
             key = None if access is None else own_key(access, key)
-            query = {name: _number(request, name, *rest) for name, *rest in endpoint.query}
+            query = {name: read_number(request, name, *rest) for name, *rest in endpoint.query}
             path = request.path_params
-            asked = Asked(self.desk, access, path.get("book", ""), body, key, path, query)
+            asked = Asked(self.desk, access, who, path.get("book", ""), body, key, path, query)
             answer = await endpoint.handler(asked)
             if endpoint.lines:
                 headers = {"cache-control": "no-store"}
@@ -244,60 +322,19 @@ def header(request: Request, name: bytes) -> str | None:
     return None
 
 
+def _stop_for(seconds: float) -> None:
+    """Raise a Stop if a caller must wait."""
+    if seconds:
+        raise Stop(429, "too many requests", wait=math.ceil(seconds))
+
+
 def _address(request: Request) -> str:
-    """Return the address that a request comes from."""
-    return "" if request.client is None else request.client.host
+    """Return the address that a request comes from, as it is counted."""
+    return caller_at("" if request.client is None else request.client.host)
 
 
-async def read_body(request: Request, most: int = MOST_BYTES) -> bytes:
-    """Return the body, up to a limit.
-
-    Nearly always it has already arrived. It is then read without a timer, which would cost more than reading.
-    """
-    reading = _read_body(request, most)
-    try:
-        awaited = reading.send(None)
-    except StopIteration as ended:
-        whole: bytes = ended.value
-        return whole
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            return await _rest(reading, awaited)
-    except TimeoutError:
-        raise Stop(408, f"the body must come within {BODY_SECONDS:g} seconds") from None
-
-
-@types.coroutine
-def _rest(begun: Coroutine[Any, Any, bytes], awaited: Any) -> Generator[Any, Any, bytes]:
-    """Finish a coroutine that has started and waits for `awaited`; return its result."""
-    try:
-        yield awaited
-    except BaseException as error:  # noqa: BLE001 - a cancellation must reach the coroutine
-        yield begun.throw(error)
-    whole: bytes = yield from begun
-    return whole
-
-
-async def _read_body(request: Request, most: int) -> bytes:
-    parts, size, more = list[bytes](), 0, True
-    while more:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":  # the client is gone, but nothing failed
-            raise Stop(400, "the body ended before its end")
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        more = message.get("more_body", False)
-        if size > most:
-            raise Stop(413, f"the body must have at most {most:,} bytes", limit=most)
-    return b"".join(parts)
-
-
-def _count_lines(body: bytes) -> int:
-    """Return an upper bound on the number of requests in a body of lines: blank lines count as well."""
-    return body.count(b"\n") + 1
-
-
-def _number(request: Request, name: str, default: int, least: int, most: int) -> int:
+def read_number(request: Request, name: str, default: int, least: int, most: int) -> int:
+    """Return a whole number from the query; raise a Stop that names the bounds."""
     text = request.query_params.get(name)
     if text is None:
         return default
