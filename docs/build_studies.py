@@ -135,12 +135,13 @@ With `out="folder"` the results are written to disk, as the command line does.
 # The data that a study's section shows, if not its own default, and the data and settings on which its claims
 # are judged again: a heading, and the options of the run.
 HERE: dict[str, dict[str, Any]] = {"flights": {"data": "southwest-2015"}}
+_PAPERS = ["swap", "none", "naive"]
 ELSEWHERE: dict[str, dict[str, dict[str, Any]]] = {
     "flights": {
         "Southwest 2015, the authors' code": {"data": "southwest-2015", "authors": True},
-        "United 2013": {},
+        "United 2013": {"corrections": _PAPERS},
         "United 2013, the authors' code": {"authors": True},
-        "JetBlue 2013": {"airline": "B6"},
+        "JetBlue 2013": {"airline": "B6", "corrections": _PAPERS},
     }
 }
 ITEMS_TITLE = "The paper, item by item"
@@ -167,8 +168,8 @@ def anchor(study: str, name: str) -> str:
 
 def note(study: str, claim: Claim, *, beside: bool = False) -> str:
     """A claim's verdict for the table of items: invisible on the page."""
-    name = claim.key or claim.where
-    setting = claim.setting.partition(":")[2].strip() if beside else ""
+    name = paper.name_of(claim)
+    setting = "ours" if beside else ""
     place = "" if beside else f'<a id="{anchor(study, name)}"></a>'
     return f"{place}<!-- judged ~ {study} ~ {name} ~ {setting} ~ {claim.verdict} -->"
 
@@ -192,7 +193,7 @@ def row(*cells: str) -> str:
 def claim_row(study: str, claim: Claim) -> str:
     """A claim as a row of a Markdown table, with the paper's words below it."""
     text = f"{claim.text}<br>{claim.quote}" if claim.quote else claim.text
-    verdict = f"**{claim.verdict}**{note(study, claim)}"
+    verdict = f"**{claim.verdict}**{note(study, claim) if claim.quote else ''}"
     return row(text, claim.where, verdict, claim.numbers, figure_link(claim), judge_link(claim))
 
 
@@ -292,14 +293,12 @@ def item_verdicts(item: paper.Item, judged: Sequence[Judged]) -> tuple[str, str]
     """Where an item is judged, and with which verdicts: two cells with a line for each."""
     places, verdicts = [], []
     for name in item.judged:
-        for one in judged:
-            if name == one.name or name == one.name.split(",")[0]:
-                label = _LABELS.get(one.study, one.name)
-                label = f"{label}, {one.setting.removeprefix('ĉ is kept in ')}" if one.setting else label
-                link = f"[{label}](#{anchor(one.study, one.name)})"
-                if link not in places:
-                    places.append(link)
-                    verdicts.append(f"**{one.verdict}**")
+        for one in (one for one in judged if paper.means(name, one.name)):
+            labels = (_LABELS.get(one.study, ""), one.name, one.setting)
+            link = f"[{', '.join(filter(None, labels))}](#{anchor(one.study, one.name)})"
+            if link not in places:
+                places.append(link)
+                verdicts.append(f"**{one.verdict}**")
     if not places:
         return "", item.note or "no run judges it yet"
     return "<br>".join(places), "<br>".join(verdicts) + (f"<br>{item.note}" if item.note else "")

