@@ -275,7 +275,7 @@ def test_who_gains_and_who_converges_is_judged_by_the_right_columns() -> None:
     def run(correction: str, seed: int) -> dict[str, Any]:
         made = season(correction, seed, 40.0, cautious=5.0 + seed / 10, naive=1.0, trustful=1.0)
         made["bets"] = np.array([4.0, 2.0, 1.0, {"swap": 0.1, "none": 0.5}.get(correction, 0.0) + seed / 100])
-        late = {"swap": 0.5, "none": -1.0}.get(correction, 0.0)  # none is short of its end on the way
+        late = {"swap": 2.0, "none": -1.0}.get(correction, 0.0)  # none is short of its end on the way
         made["utility"] = np.array([9.0, 3.0 + late, 3.0 + late, 3.0]) + seed
         if correction == flights_claims.UNINSURED:
             made["cautious"] = made["cautious"] - 1.0

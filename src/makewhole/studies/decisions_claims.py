@@ -121,12 +121,12 @@ def swap_is_close(results: Results, dataset: str, suffix: str, group: str = "cor
     along = np.mean([np.abs(r[group]["swap"]["curves"]).mean(axis=0) for r in results], axis=0)
     far = np.flatnonzero(along >= CLOSE)
     since = results[0]["rounds"][min(far[-1] + 1, len(along) - 1)] if len(far) else 1
-    when = f"It stays below {CLOSE:g} from round {since:,} on." if along[-1] < CLOSE else ""
+    when = f" It stays below {CLOSE:g} from round {since:,} on." if along[-1] < CLOSE else ""
     return [
         Claim(
             f"on {dataset} swap's loss is close to zero after few rounds{ours}", "§1; §7, obs. 2",
             positive([CLOSE - end for end in ends]).verdict,
-            f"At the end {interval(ends)} caps (close to zero: under {CLOSE:g}). {when}",
+            f"At the end {interval(ends)} caps (close to zero: under {CLOSE:g}).{when}",
             f"betting_loss_{suffix}",
             measured="|mean loss| over all rounds in units of the cap, mean over the twenty tasks.",
             change=f"It fails if the loss at the end is above {CLOSE:g} of the cap.",
@@ -226,7 +226,7 @@ def c_is_small(results: Results, dataset: str, suffix: str, group: str = "correc
         f"{share:.2%} above {limit}" for limit, share in zip(limits, wider.mean(axis=0), strict=True)
     )
     negative = interval([r[group][name]["negative_c"] for r in results])
-    slower = interval((rates[:, 1] / rates[:, 0]).tolist())
+    slower = interval((rates[:, 1] / np.maximum(rates[:, 0], 1e-300)).tolist())
     figure = f"interval_size_{suffix}"
     return [
         Claim(

@@ -265,7 +265,8 @@ def _plan(options: Options) -> StudyPlan:
     caption = "What certainty costs: who is served beside a clairvoyant, by certified capital"
     near = "How many times nearer to balance a reserve is than swap, at the same mean |c|"
     pictures = {"frontier": StudyPicture(caption, draw), "nearness": StudyPicture(near, nearness.draw)}
-    return StudyPlan(run, cases, settings, JUDGES, pictures, _table, nearness.table)
+    setting = f"ours; honest customers leave if the price is above ĉ + {WOULD_PAY:g}"
+    return StudyPlan(run, cases, settings, JUDGES, pictures, _table, nearness.table, setting)
 
 
 _COLUMNS = {
@@ -314,7 +315,7 @@ we have not seen.""",
     "sizes of the capital set aside.",
     next_step="Next, replay a log of your own: makewhole backtest --help; or, for this study, "
     'makewhole.studies.run("frontier", data=...) in docs/studies.md.',
-    seeds=3,
+    seeds=10,
     plan=_plan,
     columns={"results": _COLUMNS, "summary": nearness.COLUMNS},
     takes=("data",),

@@ -37,7 +37,7 @@ def means(name: str, full: str) -> bool:
 
     "Lemma 4" means "Lemma 4", "Lemma 4, as printed" and "Lemma 4, mended".
     """
-    return name in (full, full.split(",")[0])
+    return full == name or full.startswith(f"{name},")
 
 
 def quoted(claim: Claim) -> str:
@@ -69,8 +69,8 @@ _DEFINITION = "a definition; implemented as printed"
 
 INTRODUCTION = (
     Item("Alice's bet", "§1",
-         "Alice gets the guarantee that if she decides to use the product, effective or not, she gains $4 "
-         "--- equal to her expected utility under the forecasted (and possibly incorrect) probability.",
+         "Alice gets the guarantee that if she decides to use the product, effective or not, she gains $4 — "
+         "equal to her expected utility under the forecasted (and possibly incorrect) probability.",
          ("bets.py", "decisions.py"), ("Proposition 2",)),
     Item("Any utility function", "§1",
          "Alice has a way of choosing bets for any utility function and forecasted probability, such that "
@@ -109,7 +109,7 @@ BACKGROUND = (
     Item("Lemma 1", "§2.3",
          "a function f: Y → R satisfies ∀μ̃ ∈ [μ − c, μ + c], E_{Y∼μ̃}[f(Y)] ≤ 0 if and only if for some b"
          " ∈ R and ∀y ∈ {0, 1}, f(y) ≤ b(y − μ) − |b|c.",
-         _BETS, ("Lemma 1",)),
+         _BETS, ("Lemma 1", "the proof of Lemma 1")),
 )  # fmt: skip
 
 DECISIONS = (
@@ -195,7 +195,7 @@ STRATEGY = (
     Item("Footnote: budget balance", "§4",
          "In mechanism design literature, Eq.(4) and Eq.(5) are typically referred to as weak and strong "
          "budget balanced.",
-         ("insured/book.py",), ("§4, footnote", "the footnote of §4")),
+         ("insured/book.py",), ("§4, footnote",)),
     Item("Room to decrease c", "§4",
          "Observe that the left hand side of Eq.(4) is increasing if c_t decreases.",
          ("rules.py",), note="true term by term: the loss is b(y − μ) − |b|c"),
@@ -239,7 +239,7 @@ FLIGHTS = (
     Item("Under-reporting", "§6",
          "Even worse, the airline may have the incentive to under-report the probability of delay to "
          "attract passengers.",
-         ("studies/honesty.py",), ("honesty", "§6, honesty")),
+         ("studies/honesty.py",), ("§6",)),
     Item("Delay insurance and its quote", "§6",
          "b_t^0 := b_t^1(μ_t + c_t)/(1 − μ_t − c_t)",
          _BETS, note="implemented as `bets.delay_quote`"),
@@ -372,7 +372,7 @@ TASKS = (
     Item("Honesty, fairness, law", "§8",
          "Future work can explore social issues that arise, such as honesty, fairness, and moral/legal "
          "implications.",
-         ("studies/honesty.py",), ("honesty", "§8, honesty")),
+         ("studies/honesty.py",), ("§8",)),
 )  # fmt: skip
 
 APPENDIX = (
@@ -389,7 +389,7 @@ APPENDIX = (
     Item("Sound, so asymptotically sound", "Appendix A.2",
          "if μ, c are sound according to Definition 1, and if b_t = b(x_t) for some b ∈ B, then the "
          "forecaster is almost surely asymptotically sound as defined in Eq.(4).",
-         _STATEMENTS, ("Appendix A.2", "Appendix B.2")),
+         _STATEMENTS, ("Appendix A.2",)),
     Item("Maximum calibration error", "Appendix A.2",
          "MCE(μ) = max_{u∈[0, 1]} |E[Y | μ(X) = u] − u|",
          ("auditing/audit.py",),
@@ -401,7 +401,7 @@ APPENDIX = (
     Item("Proposition 5", "Appendix A.2",
          "If a forecaster function … is sound with respect to B = {x ↦ b̃(μ(x))I(x ∈ S), S ∈ S, b̃: R → "
          "R}, then it is (S, c_0)-multicalibrated.",
-         _STATEMENTS, ("Proposition 5",)),
+         _STATEMENTS, ("Proposition 5", "the proof of Proposition 5")),
     Item("Negative c", "Appendix B.1",
          "We find that allowing negative c_t improves the stability of the algorithm.",
          ("studies/flights.py", "studies/decisions.py"), ("negative c",)),
@@ -472,7 +472,7 @@ APPENDIX = (
     Item("Lemma 5", "Appendix C",
          "For any sequence β_t, t=1, ⋯, T such that |β_t| ≤ M, ∀t we have Σ_{t=1}^T β_t⁴/(Σ_{τ=1}^t β_τ²) "
          "≤ M² log (T+1)",
-         _STATEMENTS, ("Lemma 5",)),
+         _STATEMENTS, ("Lemma 5", "the proof of Lemma 5")),
 )  # fmt: skip
 
 ITEMS = (*INTRODUCTION, *BACKGROUND, *DECISIONS, *STRATEGY, *FLIGHTS, *TASKS, *APPENDIX)
