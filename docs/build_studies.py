@@ -278,7 +278,8 @@ def items_table(page: str) -> str:
     lines += ["|---|---|---|---|---|---|---|"]
     for number, item in enumerate(paper.ITEMS, 1):
         places, verdicts = item_verdicts(item, judged)
-        files = "<br>".join(f"[{file}]({_SOURCE}/{file})" for file in item.files)
+        there = [file for file in item.files if (DOCS / _SOURCE / file).is_file()]
+        files = "<br>".join(f"[{file}]({_SOURCE}/{file})" for file in there)
         lines.append(row(str(number), item.name, item.section, item.says, files, places, verdicts))
     return "\n".join(lines) + "\n"
 

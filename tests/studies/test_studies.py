@@ -54,7 +54,7 @@ def test_the_batched_networks_are_twenty_learners_of_their_own() -> None:
     made = decisions.predict_and_stake(events, settings, seed=1)
     weights = np.random.default_rng(1).normal(size=(13, 80)) / np.sqrt(12)
     for k in (0, 8, 19):
-        alone = TwoLayerLearner(12, 4, mu_rate=0.02, c_rate=0.02, seed=1)
+        alone = TwoLayerLearner(12, 4, mu_rate=0.02, c_rate=0.02, c_range=settings.c_range, seed=1)
         alone.internals[0][1][0][:-1] = weights[
             :-1, 4 * k : 4 * k + 4
         ]  # the same first weights of c's network
@@ -393,14 +393,14 @@ def test_an_interrupted_study_keeps_and_marks_what_it_has(tmp_path: Path) -> Non
         while len(list((tmp_path / ".cache").rglob("output.pkl"))) < 6:
             assert process.poll() is None, process.communicate()
             time.sleep(0.05)
-        process.send_signal(signal.SIGINT)  # ten thousand runs are far from done
+        process.send_signal(signal.SIGINT)  # fifteen thousand runs are far from done
         out, err = process.communicate(timeout=300)
     finally:
         process.kill()
     assert process.returncode == 130, err
     assert "partial" in out
     assert "Open " not in out  # the closing words are for a whole run
-    assert "of 10,000 runs done" in err
+    assert "of 15,000 runs done" in err
     settings = json.loads((tmp_path / "flights" / "settings.json").read_text())
     assert "stopped after" in settings["partial"]
     assert "Partial results" in (tmp_path / "flights" / "report.html").read_text()
