@@ -25,7 +25,7 @@ INTRO = """\
 # The studies
 
 The figures and claims of Zhao & Ermon (2021), on real data. This page is written by `make figures`, which
-takes some twelve minutes on two cores. If you have only the paper at hand, start with the next section: it
+takes about a quarter of an hour on two cores. If you have only the paper at hand, start with the next section: it
 lists everything that the paper states, and where it is judged.
 
 **What a box says.** Above each verdict is the sentence of the paper that it judges, word for word, with its

@@ -288,29 +288,28 @@ STUDY = Study(
     name="frontier",
     title="What certainty costs (beyond the paper)",
     why=f"""\
-Capital is in caps: a certificate of 50 with a cap of 100 dollars is 5,000 dollars set aside. Over fair odds
-the premium is an identity, what the bets would have won less what the forecaster lost, so that a book which
-is cheap in all has simply lost more. We judge by what honest customers get who leave above a price of
-{WOULD_PAY:g} (and the model's own ĉ); the seeds draw who comes. No correction at all under the capital's
-*guard*, which raises c only when less than a cap is left, charges within a cap of the least that anybody
-could who never goes below the model's own ĉ, with the same certificate. It serves all who come while there is
-capital, then nobody. The *barrier*, which asks a spread of 0.02 and more as the capital shrinks, serves about
-as many or more, at that price. A *reserve* with the same certificate, at 50 caps, serves all where the
-model's own ĉ pays for its noise (flights and MNIST, honest customers); on the flights they pay less than
-under the barrier, since its price may fall below ĉ, on MNIST that is undecided. Elsewhere it serves few with
-50 caps: the noise moves c above what they would pay. Over deterministic swap it serves almost nobody: one
-unlucky bet in a cell is enough. Where somebody knows one outcome in ten, the barrier needs some 50 caps on
-the flights and 150 on the other logs to serve nearly everybody for these 4,000 rounds, and more for longer;
-names and lines stop her (the study of the market).
+Capital is in caps: with a cap of 100 dollars, a certificate of 50 is 5,000 dollars set aside. The premium
+over fair odds is what the bets would have won minus what the forecaster lost, so a cheap book has simply lost
+more. We judge by what honest customers get. They leave if the price is more than {WOULD_PAY:g} above the
+model's own ĉ. The seeds draw who comes.
 
-How near to balance a book comes is another question, asked in exact mode and at the same mean |c|, since who
-moves c further is nearer for that alone. On short honest books (1,000 rounds) a reserve is some 3 to 8 times
-nearer to zero than swap. Where somebody knows better, it is 3 to 8 times nearer, too. In long books what she
-takes then sets the mean of |c|, and the rate hardly does: a quicker reserve is nearer at no cost in c (the
-steep lines of the figure). Other rates with nearly the same mean |c| give anything from half to eleven times,
-the slow ones less. On long honest books it depends on the log, from no nearer at all (flights) to 9 times
-(games). The factor of 30 on the tasks of MNIST and Adult above is not general, and one of a hundred or more
-we have not seen.""",
+No correction under the capital's *guard* raises c only when less than a cap is left. It charges within a cap
+of the least that any policy with its certificate can charge without going below ĉ. It serves everyone while
+there is capital, and then no customer. The *barrier* asks a spread of 0.02, and more as the capital shrinks.
+It serves about as many, or more. A *reserve* with the same certificate, 50 caps, serves everyone on the
+flights and most on MNIST while all customers are honest, because the model's own ĉ pays for its noise; on the
+flights they pay less than under the barrier. Elsewhere its noise moves c above what customers would pay, and
+it serves few. A reserve over deterministic swap serves almost no customer: one unlucky bet in a cell is
+enough. If a customer knows one outcome in ten, the barrier needs some 50 caps on the flights and 150 on the
+other logs to serve nearly everyone for these 4,000 rounds, and more for longer. Names and lines stop her (the
+study of the market).
+
+How near to balance a book comes is another question. We ask it in exact mode and at the same mean |c|,
+because a correction that moves c further is nearer for that alone. In short books (1,000 rounds) a reserve is
+3 to 7 times nearer to zero than swap, with honest customers and with one who knows one outcome in ten. In
+long books with her it is 4 to 6 times nearer. There she sets the mean of |c|, and other rates with nearly the
+same mean |c| give from 1 to 13 times. In long honest books it depends on the log: hardly nearer on the
+flights, ten times on the games.""",
     shown="You have just seen what a bound on the forecaster's total loss costs honest customers, at several "
     "sizes of the capital set aside.",
     next_step="Next, replay a log of your own: makewhole backtest --help; or, for this study, "
