@@ -25,8 +25,8 @@ INTRO = """\
 # The studies
 
 The figures and claims of Zhao & Ermon (2021), on real data. This page is written by `make figures`, which
-takes about a quarter of an hour on two cores. If you have only the paper at hand, start with the next section: it
-lists everything that the paper states, and where it is judged.
+takes about a quarter of an hour on two cores. If you have only the paper at hand, start with
+[the table of everything that it states](#the-paper-item-by-item): the table says where each item is judged.
 
 **What a box says.** Above each verdict is the sentence of the paper that it judges, word for word, with its
 section. Below it are what we measured, in which setting and with how many seeds, the numbers, and what would

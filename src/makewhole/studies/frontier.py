@@ -301,15 +301,15 @@ flights and most on MNIST while all customers are honest, because the model's ow
 flights they pay less than under the barrier. Elsewhere its noise moves c above what customers would pay, and
 it serves few. A reserve over deterministic swap serves almost no customer: one unlucky bet in a cell is
 enough. If a customer knows one outcome in ten, the barrier needs some 50 caps on the flights and 150 on the
-other logs to serve nearly everyone for these 4,000 rounds, and more for longer. Names and lines stop her (the
-study of the market).
+other logs to serve about nine in ten for these 4,000 rounds, and more for longer. Names and lines stop her
+(the study of the market).
 
 How near to balance a book comes is another question. We ask it in exact mode and at the same mean |c|,
 because a correction that moves c further is nearer for that alone. In short books (1,000 rounds) a reserve is
-3 to 7 times nearer to zero than swap, with honest customers and with one who knows one outcome in ten. In
-long books with her it is 4 to 6 times nearer. There she sets the mean of |c|, and other rates with nearly the
-same mean |c| give from 1 to 13 times. In long honest books it depends on the log: hardly nearer on the
-flights, ten times on the games.""",
+3 to 8 times nearer to zero than swap, with honest customers and with one who knows one outcome in ten. In
+long books with her it is 3 to 6 times nearer. There she sets the mean of |c|, and other rates with nearly the
+same mean |c| give from half to 13 times. In long honest books it depends on the log: hardly nearer on the
+flights, 8 times on the games.""",
     shown="You have just seen what a bound on the forecaster's total loss costs honest customers, at several "
     "sizes of the capital set aside.",
     next_step="Next, replay a log of your own: makewhole backtest --help; or, for this study, "
