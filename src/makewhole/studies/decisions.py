@@ -451,10 +451,10 @@ The paper's ĉ, the base learner's c, is any real number; we keep it in ±½. Ou
 beside it. What that clipping does: without a correction every c is at least 0, so the forecaster wins on
 average, and the corrections have to bring c below 0 again.
 
-**Algorithm 3 (swap) works as the paper says.** Its loss is close to zero after some two hundred rounds, falls
-at least as fast as Theorem 1 states, and c is small. **It is no better than follow-the-leader here.** Both
-end equally near to zero, so the claim that swap comes nearest is undecided, and that follow-the-leader fails
-to converge is wrong on these data. Only adversaries beat follow-the-leader. Leaving c uncorrected is worse.
+*Algorithm 3 (swap) works as the paper says.* Its loss is close to zero after some two hundred rounds, falls
+at least as fast as Theorem 1 states, and c is small. *It is no better than follow-the-leader here.* Both end
+equally near to zero, so the claim that swap comes nearest is undecided, and that follow-the-leader fails to
+converge is wrong on these data. Only adversaries beat follow-the-leader. Leaving c uncorrected is worse.
 
 Gradient descent with large steps, which the paper does not run, and our own corrections end nearer to zero
 than swap; the fastest of them nearer even than an *oracle* that says the true probability. This is not

@@ -289,25 +289,27 @@ STUDY = Study(
 For each flight, 1000 people would travel, and there are 300 seats. The airline predicts delays, sells
 insurance against them, and corrects its price by Algorithm 3 (swap), by one of the paper's alternatives, or
 not at all. The data of this page are Southwest's flights of 2015, the paper's airline and year: 45,429
-flights of twelve airports, spread evenly over the year. `makewhole study flights` without `--data` runs on
-United's flights of 2013, which come with the install. The seeds draw the passengers and the networks' first
-weights; the flights are the same for all seeds, so the claims are judged again on two other airlines.
+flights of twelve airports, spread over the year (in October, of two of them). `makewhole study flights`
+without `--data` runs on United's flights of 2013, which come with the install. The seeds draw the passengers
+and the networks' first weights; the flights are the same for all seeds, so the claims are judged again on two
+other airlines.
 
-**Insurance itself does what the paper says.** Revenue and total utility rise at every share of cautious
+*Insurance itself does what the paper says.* Revenue and total utility rise at every share of cautious
 passengers, because more of them fly and tickets cost more. It costs the airline nothing: it loses less than
 half a cent per dollar insured, and earns far more on tickets. The gain is the airline's alone. Passengers
 together are worse off at every share, because the ticket's price rises for all of them.
 
-**What Algorithm 3 adds is smaller, and mixed.** With few flights, revenue is higher with it than without a
+*What Algorithm 3 adds is smaller, and mixed.* With few flights, revenue is higher with it than without a
 correction, as the paper says, and on Southwest it stays higher to the end of the year, by less than 20 cents.
 Total utility is not: it is lower after one hundredth of the year where many are cautious. On the way, revenue
 falls less short of its end with Algorithm 3 than without a correction, and still less with follow-the-leader,
-the paper's alternative. Keeping ĉ from being negative brings the bets two to three times as far from balance.
+the paper's alternative. That negative c makes the algorithm more stable depends on the airline: with ĉ in [0,
+½] the bets end two to three times as far from balance on Southwest, and nearer on United and JetBlue.
 
-**Where we differ from the authors' published code:** we take plain gradient steps, as the paper prints, and
-not Adam with steps of 4·10⁻⁴. We let λ use its whole range, and not ±0.1 with 40 cells. Stakes are in units
-of the cap. Only those who fly are insured, while their code counts the bets of cautious people who stay at
-home. In one point we follow the code and not the paper: r_trip is at least r_alt. `--authors` runs with their
+*Where we differ from the authors' published code:* we take plain gradient steps, as the paper prints, and not
+Adam with steps of 4·10⁻⁴. We let λ use its whole range, and not ±0.1 with 40 cells. Stakes are in units of
+the cap. Only those who fly are insured, while their code counts the bets of cautious people who stay at home.
+In one point we follow the code and not the paper: r_trip is at least r_alt. `--authors` runs with their
 choices in these points. How flights are encoded, and that our networks' outputs are kept within bounds, is
 our own in both.""",
     shown="You have just seen what delay insurance is worth to an airline and to its passengers, flight by "
