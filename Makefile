@@ -22,7 +22,7 @@ SHORT := --hypothesis-profile=short
 .PHONY: demo serve-demo quick test test-all test-faults test-3.13 test-lowest check fuzz mutants bench bench-flights bench-mcgrad figures screenshots clean
 
 demo: $(VENV)/.demo
-	$(BIN)/makewhole study flights --out out
+	$(BIN)/makewhole study flights --seeds 3 --out out
 
 # Serves delay insurance on real flights, and prints the address to open in a browser.
 serve-demo: $(VENV)/.demo

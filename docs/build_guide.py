@@ -39,10 +39,17 @@ def main() -> None:
     rows, days = figure.subplots(1, 2)
     mw.plots.ReliabilityDisplay.from_report(names["rows"], ax=rows)
     mw.plots.ReliabilityDisplay.from_report(names["report"], ax=days)
-    rows.set_title("flights taken for independent", fontsize=10)
+    title = (
+        "More flights were late than was said, by more than chance; less surely so by days than by flights"
+    )
+    figure.suptitle(title, fontsize=12, x=0.01, ha="left", fontweight="bold")
+    rows.set_title("flights treated as independent", fontsize=10)
     days.set_title("flights of one day may depend on each other", fontsize=10)
     figure.savefig(DOCS / "figures" / "guide_raw.png", dpi=110, metadata={"Software": None})
     drawn = mw.plots.LossDisplay.from_results({"the book": names["result"]})
+    lost = names["result"].total_loss
+    title = f"From September to December the forecaster lost {lost:,.0f} of a capital of 100,000"
+    drawn.figure_.suptitle(title, fontsize=12, x=0.01, ha="left", fontweight="bold")
     drawn.figure_.savefig(DOCS / "figures" / "guide_later.png", dpi=110, metadata={"Software": None})
 
 

@@ -1,6 +1,6 @@
 """Run every study and write docs/studies.md beside its figures: `make figures`.
 
-`python docs/build_studies.py flights adult` makes only these sections anew.
+`python docs/build_studies.py flights adult` makes only these sections anew, and the table of items.
 
 Every number on that page comes from a run. The words about the numbers come from the `Study` objects, and the
 opening of the page from `INTRO`.
@@ -8,15 +8,15 @@ opening of the page from `INTRO`.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from makewhole import studies
+from makewhole.studies import paper
 from makewhole.studies.claims import Claim
 from makewhole.studies.study import StudyResult
 
@@ -24,30 +24,33 @@ DOCS = Path(__file__).parent
 INTRO = """\
 # The studies
 
-The figures and claims of Zhao & Ermon (2021), on real data. This page is written by
-`make figures`. Each row links the figure that shows it and the function that judged it, and has its numbers.
-A claim that does not hold is reported as not holding; what the paper does not claim is marked so.
+The figures and claims of Zhao & Ermon (2021), on real data. This page is written by `make figures`, which
+takes about a quarter of an hour on two cores. If you have only the paper at hand, start with
+[the table of everything that it states](#the-paper-item-by-item): the table says where each item is judged.
+
+**What a box says.** Above each verdict is the sentence of the paper that it judges, word for word, with its
+section. Below it are what we measured, in which setting and with how many seeds, the numbers, and what would
+change the verdict. The paper's setting comes first. Where a choice of ours changes the result, ours stands
+beside it. What the paper does not claim is in a table at the end of each section, and is marked as ours.
 
 **How a verdict is reached.** Brackets are 95 % intervals (Student's t) over seeds. A claim *holds* if every
 comparison that it consists of has an interval above 0. It *fails* if one has an interval below 0, with the 5
-% shared among the comparisons. Else it is *undecided*. Each row is judged by itself, with no allowance for
-their number. What a seed draws is said with each study; where the data are the same for all seeds, an
-interval says nothing about other data, and the same claims are judged again on other data. The paper's own
-alternatives to its Algorithm 3 (swap) are no correction and follow-the-leader (naive): its "standard regret"
-is follow-the-leader, too, by its Lemma 3 and in the authors' code. Gradient descent (standard), deterministic
-swap and reserve are ours, and are judged in rows of their own. Words such as "small" have numbers in
-[`claims.py`](../src/makewhole/studies/claims.py), which the rows repeat; what is judged with a threshold of
-one study alone has it beside the function. Terms such as *cap*, *correction*, *target*, *line* and *thaw* are
-in the [glossary](glossary.md). Two remarks of the paper have no measure in it and are not examined: that
-negative c "improves the stability" (Appendix C.1), and that a poor base learner could hurt for a while
-(§4.1).
+% shared among the comparisons. Otherwise it is *undecided*. Each claim is judged by itself, with no allowance
+for their number. Each study says what its seeds draw. Where the data are the same for all seeds, an interval
+says nothing about other data, so the same claims are judged again on other data.
+
+The paper's own alternatives to its Algorithm 3 (swap) are no correction (none) and follow-the-leader (naive).
+Its "standard regret" is also follow-the-leader, by its Lemma 3 and in the authors' code. Gradient descent
+(standard), deterministic swap and reserve are ours. Words such as "small" have numbers in
+[`claims.py`](../src/makewhole/studies/claims.py), which the boxes repeat. Terms such as *cap*, *correction*,
+*target*, *line* and *thaw* are in the [glossary](glossary.md).
 
 To run a study with other settings: `makewhole study --help`. From Python, `studies.run` returns frames:
 
 ```python
 >>> from makewhole import studies
 >>> got = studies.run("flights", rounds=200, seeds=2, shares=[0.3], corrections=["swap"], jobs=1)
->>> got.claims.columns
+>>> got.claims.columns[:6]
 ['text', 'where', 'verdict', 'numbers', 'figure', 'judge']
 >>> got.columns["results"]["bets"]  # what a column means
 'what the airline won from the bets'
@@ -129,83 +132,188 @@ With `out="folder"` the results are written to disk, as the command line does.
 """
 
 
-# Where else the claims of a study are judged: a heading, and the options of the run.
+# The data that a study's section shows, if not its own default, and the data and settings on which its claims
+# are judged again: a heading, and the options of the run.
+HERE: dict[str, dict[str, Any]] = {"flights": {"data": "southwest-2015"}}
+_PAPERS = ["swap", "none", "naive"]
 ELSEWHERE: dict[str, dict[str, dict[str, Any]]] = {
     "flights": {
-        "JetBlue, New York, 2013": {"airline": "B6"},
-        "Southwest, 2015, a part": {"data": "flights_wn_2015.csv.gz"},
-        "United, 2013, the authors' settings": {"authors": True},
-        "Southwest, 2015, a part, the authors' settings": {"data": "flights_wn_2015.csv.gz", "authors": True},
+        "Southwest 2015, the authors' code": {"data": "southwest-2015", "authors": True},
+        "United 2013": {"corrections": _PAPERS},
+        "United 2013, the authors' code": {"authors": True},
+        "JetBlue 2013": {"airline": "B6", "corrections": _PAPERS},
     },
     "honesty": {
-        "Southwest, 2015, twelve airports, 10/45/45": {
-            "data": "flights_wn_2015_year.csv.gz",
-            "shares": [0.1],
-            "corrections": ["swap"],
-        }
+        "Southwest 2015, 10/45/45": {"data": "southwest-2015", "shares": [0.1], "corrections": ["swap"]},
     },
 }
+ITEMS_TITLE = "The paper, item by item"
+_LABELS = {"mnist": "MNIST", "adult": "Adult", "flights": "Southwest 2015"}
+_SOURCE = "../src/makewhole"
 
 
-def claim_row(claim: Claim) -> str:
-    """A claim as a row of a Markdown table."""
+class Judged(NamedTuple):
+    """A verdict as this page has it: the study, the claim's key or place in the paper, and the setting."""
+
+    study: str
+    name: str
+    setting: str
+    verdict: str
+
+
+_NOTE = re.compile(r"<!-- judged ~ (.*?) ~ (.*?) ~ (.*?) ~ (.*?) -->")
+
+
+def anchor(study: str, name: str) -> str:
+    """The name of a claim's place on this page."""
+    return f"{study}-{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}"
+
+
+def note(study: str, claim: Claim, *, beside: bool = False) -> str:
+    """A claim's verdict for the table of items: invisible on the page."""
+    name = paper.name_of(claim)
+    setting = "ours" if beside else ""
+    place = "" if beside else f'<a id="{anchor(study, name)}"></a>'
+    return f"{place}<!-- judged ~ {study} ~ {name} ~ {setting} ~ {claim.verdict} -->"
+
+
+def judge_link(claim: Claim) -> str:
+    """A link to the function that judged a claim."""
     module, _, function = claim.judge.rpartition(".")
-    source = f"../src/{module.replace('.', '/')}.py"
-    shown = f"[figure](figures/{claim.figure}.png)" if claim.figure else ""
-    cells = (claim.text, claim.where, f"**{claim.verdict}**", claim.numbers, shown, f"[{function}]({source})")
+    return f"[{function}](../src/{module.replace('.', '/')}.py)"
+
+
+def figure_link(claim: Claim) -> str:
+    """A link to the figure that shows a claim."""
+    return f"[figure](figures/{claim.figure}.png)" if claim.figure else ""
+
+
+def row(*cells: str) -> str:
+    """A row of a Markdown table."""
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
+def claim_row(study: str, claim: Claim) -> str:
+    """A claim as a row of a Markdown table, with the paper's words below it."""
+    text = f"{claim.text}<br>{claim.quote}" if claim.quote else claim.text
+    verdict = f"**{claim.verdict}**{note(study, claim) if claim.quote else ''}"
+    return row(text, claim.where, verdict, claim.numbers, figure_link(claim), judge_link(claim))
+
+
+def box(study: str, claim: Claim, beside: Iterable[Claim], elsewhere: dict[str, Claim]) -> list[str]:
+    """A claim of the paper: its words, what was measured, the numbers, the verdict, what would change it."""
+    lines = ["", f"#### {claim.text[0].upper()}{claim.text[1:]}: {claim.verdict}", ""]
+    lines += [f"> {claim.quote}{note(study, claim)}", ""]
+    lines += [f"- *Measured:* {claim.measured}"]
+    lines += [f"- *Setting:* {claim.setting}; {claim.seeds} seeds."]
+    lines += [f"- *Numbers:* {claim.numbers}"]
+    lines += [f"- *Verdict:* **{claim.verdict}**."]
+    for other in beside:
+        lines += [f"- *Beside it,* {other.setting}: **{other.verdict}**. {other.numbers}"]
+        lines[-1] += note(study, other, beside=True)
+    if elsewhere:
+        verdicts = "; ".join(f"{name}: {other.verdict}" for name, other in elsewhere.items())
+        lines += [f"- *Elsewhere:* {verdicts}."]
+    lines += [f"- *What would change it:* {claim.change}"]
+    lines += [f"- {' · '.join(filter(None, (figure_link(claim), f'judged by {judge_link(claim)}')))}"]
+    return [line.replace("|", "&#124;") for line in lines]
+
+
 def section(result: StudyResult, elsewhere: dict[str, StudyResult]) -> str:
-    """A study as Markdown: why, the claims, here and elsewhere, and each figure with its command."""
+    """A study as Markdown: why, a box per claim of the paper, a table of the others, and the figures."""
     study = result.study
-    lines = [f"## {study.title}", "", study.why, ""]
-    lines += ["| claim | where | verdict | numbers | shown in | judged by |", "|---|---|---|---|---|---|"]
-    lines += [claim_row(claim) for claim in result.judged]
-    lines += compared(result, elsewhere) if elsewhere else []
+    lines = [f"## {study.title}", "", study.why]
+    first: dict[str, Claim] = {}
+    for claim in result.judged:
+        if claim.key:
+            first.setdefault(claim.key, claim)
+    for key, claim in first.items():
+        beside = [c for c in result.judged if c.key == key and c is not claim]
+        others = {
+            name: other
+            for name, got in elsewhere.items()
+            for other in [c for c in got.judged if c.key == key][:1]
+        }
+        lines += box(study.name, claim, beside, others)
+    rest = [claim for claim in result.judged if not claim.key]
+    if rest:
+        beyond = "### Beyond the paper" if first else "### The claims"
+        lines += ["", beyond, "", f"{rest[0].seeds} seeds{_in_setting(rest)}.", ""]
+        lines += ["| claim | where | verdict | numbers | shown in | judged by |", "|---|---|---|---|---|---|"]
+        lines += [claim_row(study.name, claim) for claim in rest]
+    lines += numbers_elsewhere(elsewhere)
     command = f"makewhole study {study.name} --seeds {study.seeds}"
+    command += "".join(f" --{option} {value}" for option, value in HERE.get(study.name, {}).items())
     for label in result.files:
-        caption = result.captions[label]
-        lines += ["", f"### {caption}", "", f"![{caption}](figures/{label}.png)", ""]
-        lines += [f"Rebuild it with `{command}`."]
+        picture = result.plan.pictures[label]
+        lines += ["", f"### {picture.caption}", ""]
+        lines += [f"> {picture.quote}", ""] if picture.quote else []
+        lines += [f"![{picture.caption}](figures/{label}.png)", "", f"Rebuild it with `{command}`."]
     return "\n".join(lines) + "\n"
 
 
-def compared(result: StudyResult, elsewhere: dict[str, StudyResult]) -> list[str]:
-    """The same claims on other data and with other settings: verdicts side by side, numbers below."""
-    lines = ["", "### The same claims elsewhere", "", f"| claim | here | {' | '.join(elsewhere)} |"]
-    lines += ["|---|" + "---|" * (1 + len(elsewhere))]
-    for claim in result.judged:
-        verdicts = [
-            next((c.verdict for c in found.judged if same_claim(c, claim)), "–")
-            for found in elsewhere.values()
-        ]
-        lines.append(f"| {claim.text.replace('|', '&#124;')} | {claim.verdict} | {' | '.join(verdicts)} |")
-    for name, found in elsewhere.items():
-        lines += ["", f"<details><summary>Numbers: {name}</summary>", ""]
-        lines += ["| claim | where | verdict | numbers | shown in | judged by |", "|---|---|---|---|---|---|"]
-        lines += [claim_row(claim._replace(figure="")) for claim in found.judged]
+def _in_setting(claims: Sequence[Claim]) -> str:
+    """The setting of all these claims, if they have the same one."""
+    settings = {claim.setting for claim in claims}
+    return f"; setting: {settings.pop()}" if len(settings) == 1 and "" not in settings else ""
+
+
+def numbers_elsewhere(elsewhere: dict[str, StudyResult]) -> list[str]:
+    """The same claims on other data and with other settings, folded."""
+    lines = []
+    for name, got in elsewhere.items():
+        lines += ["", f"<details><summary>The same claims, {name}: all numbers</summary>", ""]
+        lines += [f"{got.judged[0].seeds} seeds; setting: {got.judged[0].setting}.", ""]
+        lines += ["| claim | verdict | numbers |", "|---|---|---|"]
+        lines += [row(claim.text, claim.verdict, claim.numbers) for claim in got.judged]
         lines += ["", "</details>"]
     return lines
 
 
-def same_claim(one: Claim, other: Claim) -> bool:
-    """Whether two runs judged the same claim, though the authors' swap has another name."""
-    return one.text.replace("swap ±0.1", "swap") == other.text
+# --- the table of the paper's items -----------------------------------------------------------------------
+
+
+def items_table(page: str) -> str:
+    """Everything that the paper states, with the verdicts that the sections of this page have."""
+    judged = [Judged(*found) for found in _NOTE.findall(page)]
+    lines = [f"## {ITEMS_TITLE}", "", ITEMS_WORDS.format(number=len(paper.ITEMS)), ""]
+    lines += ["| | item | section | in the paper's words | implemented in | judged in | verdict |"]
+    lines += ["|---|---|---|---|---|---|---|"]
+    for number, item in enumerate(paper.ITEMS, 1):
+        places, verdicts = item_verdicts(item, judged)
+        there = [file for file in item.files if (DOCS / _SOURCE / file).is_file()]
+        files = "<br>".join(f"[{file}]({_SOURCE}/{file})" for file in there)
+        lines.append(row(str(number), item.name, item.section, item.says, files, places, verdicts))
+    return "\n".join(lines) + "\n"
+
+
+ITEMS_WORDS = """\
+All {number} statements, protocols, algorithms, propositions, lemmas, theorems, desiderata, figures, settings
+and claims of the paper, in its order. A verdict comes from a run on this page: in the paper's setting first,
+then with ĉ in [0, ½]. Where no run can decide, as for a definition, the last column says how we read it."""
+
+
+def item_verdicts(item: paper.Item, judged: Sequence[Judged]) -> tuple[str, str]:
+    """Where an item is judged, and with which verdicts: two cells with a line for each."""
+    places, verdicts = [], []
+    for name in item.judged:
+        for one in (one for one in judged if paper.means(name, one.name)):
+            labels = (_LABELS.get(one.study, ""), one.name, one.setting)
+            link = f"[{', '.join(filter(None, labels))}](#{anchor(one.study, one.name)})"
+            if link not in places:
+                places.append(link)
+                verdicts.append(f"**{one.verdict}**")
+    if not places:
+        return "", item.note or "no run judges it yet"
+    return "<br>".join(places), "<br>".join(verdicts) + (f"<br>{item.note}" if item.note else "")
 
 
 def run_elsewhere(name: str) -> dict[str, StudyResult]:
-    """The study on its other data; files are in the folder that MAKEWHOLE_DATA names."""
-    found: dict[str, StudyResult] = {}
-    for heading, options in ELSEWHERE.get(name, {}).items():
-        file = options.get("data")
-        if file is not None:
-            folder = os.environ.get("MAKEWHOLE_DATA")
-            if folder is None:
-                sys.exit(f"MAKEWHOLE_DATA must name the folder with {file}, for the claims on {heading}")
-            options = options | {"data": Path(folder) / file}
-        found[heading] = studies.run(name, out=Path("out") / "elsewhere" / str(len(found)), **options)
-    return found
+    """The study on its other data."""
+    return {
+        heading: studies.run(name, out=Path("out") / "elsewhere" / str(number), **options)
+        for number, (heading, options) in enumerate(ELSEWHERE.get(name, {}).items())
+    }
 
 
 def main(names: Sequence[str]) -> None:
@@ -217,16 +325,17 @@ def main(names: Sequence[str]) -> None:
         if names
         else {}
     )
-    parts = [INTRO]
+    parts = []
     for name in studies.STUDIES:
         title = studies.find(name).title
         if names and name not in names:
             parts.append(f"## {title}\n{kept[title]}".rstrip() + "\n")
             continue
-        result = studies.run(name, out=Path("out"))
+        result = studies.run(name, out=Path("out"), **HERE.get(name, {}))
         for label, (png, _) in result.files.items():
             shutil.copyfile(png, DOCS / "figures" / f"{label}.png")
         parts.append(section(result, run_elsewhere(name)))
+    parts = [INTRO, items_table("\n".join(parts)), *parts]
     page.write_text("\n".join(parts), encoding="utf-8")
 
 

@@ -62,6 +62,22 @@ def test_nycflights_are_uniteds_57782() -> None:
     assert np.array_equal(some.indices[:6], events.indices[30:36])
 
 
+def test_southwests_year_is_read_from_the_folder_of_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MAKEWHOLE_DATA", raising=False)
+    with pytest.raises(
+        ValueError, match="set MAKEWHOLE_DATA to a folder that holds flights_wn_2015_year.csv.gz"
+    ):
+        datasets.load_flights(datasets.SOUTHWEST)
+    monkeypatch.setenv("MAKEWHOLE_DATA", str(tmp_path))
+    with pytest.raises(ValueError, match="flights_wn_2015_year.csv.gz does not exist"):
+        datasets.load_flights("southwest-2015")
+    rows = "\n".join([HEADER, *ROWS, ""]).encode()
+    (tmp_path / "flights_wn_2015_year.csv.gz").write_bytes(gzip.compress(rows))
+    assert datasets.load_flights("southwest-2015").name == "2015 WN"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

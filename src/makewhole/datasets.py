@@ -83,6 +83,10 @@ _LAYOUTS: dict[str, dict[str, str]] = {
 }  # fmt: skip
 _HOME_AIRLINE = {"nycflights13": "UA", "2015": "WN"}
 LATE_MINUTES = 20
+# The paper's airline and year: 45,811 flights of Southwest, spread evenly over 2015. All flights to and from
+# Seattle and Albuquerque, and a random sample of those from ten large airports (none of these in October).
+SOUTHWEST = "southwest-2015"
+_SOUTHWEST_FILE = "flights_wn_2015_year.csv.gz"
 
 
 def load_flights(
@@ -95,8 +99,9 @@ def load_flights(
     Parameters
     ----------
     source
-        "nycflights13" (installed with the extra `studies`), or the path of a file with the same columns, or
-        with those of the public 2015 `flights.csv`; plain, gzipped or zipped.
+        "nycflights13" (installed with the extra `studies`); "southwest-2015" (the file
+        flights_wn_2015_year.csv.gz in the folder MAKEWHOLE_DATA); or the path of a file with the columns of
+        nycflights13, or with those of the public 2015 `flights.csv`; plain, gzipped or zipped.
     airline
         The carrier's code. By default United (UA) in nycflights13, and Southwest (WN), as in the paper, in
         2015.
@@ -153,7 +158,7 @@ def _flown(source: str | os.PathLike[str], airline: str | None) -> tuple[str, An
     """Return the name of the data, the airline's flights that arrived, and how many did not."""
     pl = need("polars", "studies")
 
-    path = _nycflights_path() if source == "nycflights13" else Path(source)
+    path = flights_path(source)
     layout, table = _read_flights(path)
     names = _LAYOUTS[layout]
     wanted = _HOME_AIRLINE[layout] if airline is None else airline
@@ -215,6 +220,20 @@ def _standardised(values: Floats) -> Floats:
     """Return the values with mean 0 and standard deviation 1; missing numbers become 0, the mean."""
     spread = np.nanstd(values) or 1.0
     return np.nan_to_num((values - np.nanmean(values)) / spread)
+
+
+def flights_path(source: str | os.PathLike[str]) -> Path:
+    """Return the file that a source of `load_flights` names; it may not exist."""
+    if source == "nycflights13":
+        return _nycflights_path()
+    if source != SOUTHWEST:
+        return Path(source)
+    folder = os.environ.get("MAKEWHOLE_DATA")
+    if not folder:
+        raise ValueError(
+            f"{SOUTHWEST!r} is not downloaded: set MAKEWHOLE_DATA to a folder that holds {_SOUTHWEST_FILE}"
+        )
+    return Path(folder) / _SOUTHWEST_FILE
 
 
 def _nycflights_path() -> Path:

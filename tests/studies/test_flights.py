@@ -240,7 +240,8 @@ def test_a_sweep_is_judged_and_insurance_pays(tmp_path: Path) -> None:
     assert names == {
         "results.parquet", "summary.parquet", "settings.json", "report.html", "airline.png", "airline.svg",
         "airline_corrections.png", "airline_corrections.svg", "airline_welfare.png", "airline_welfare.svg",
-        "airline_extension.png", "airline_extension.svg",
+        "airline_extension.png", "airline_extension.svg", "airline_levels.png", "airline_levels.svg",
+        "airline_levels_more.png", "airline_levels_more.svg",
         "makewhole-files.json",
     }  # fmt: skip
     page = (tmp_path / "flights" / "report.html").read_text()

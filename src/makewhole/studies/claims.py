@@ -29,6 +29,7 @@ RARELY = 0.1  # "almost always incorrect": right in fewer than one case in ten
 OFTEN = 0.5  # "mostly": in more than half of the cases
 NOTICEABLE = 0.1  # "no noticeable difference": no share of forecasts differs by more than one in ten
 VANISHES = 0.25  # "converges to 0": as fast as T^(-1/4), which is what the paper's Theorem 1 states
+CLOSE = 0.01  # "close to zero": a mean loss of less than a hundredth of the most that may be staked
 FREE = 0.01  # "does not lose": less than a cent for a dollar insured; no sum over finitely many flights is 0
 
 
@@ -55,7 +56,9 @@ class Judgement(NamedTuple):
 class Claim(NamedTuple):
     """What was claimed, where in the paper, the verdict, its numbers, and the figure that shows it.
 
-    `judge` is the function that reached the verdict; the study fills it in.
+    `measured` says in a sentence what was measured, `change` what would change the verdict, and `setting` in
+    which setting. `key` names the paper's sentence in `makewhole.studies.paper`. The study fills in `judge`,
+    the function that reached the verdict, the number of `seeds`, and `quote`, the paper's own words.
     """
 
     text: str
@@ -64,6 +67,12 @@ class Claim(NamedTuple):
     numbers: str
     figure: str = ""
     judge: str = ""
+    measured: str = ""
+    change: str = ""
+    setting: str = ""
+    key: str = ""
+    seeds: int = 0
+    quote: str = ""
 
 
 def judged_by(judge: Callable[..., list[Claim]], claims: list[Claim]) -> list[Claim]:
@@ -119,6 +128,15 @@ def all_positive(differences: Mapping[Any, Sequence[float]]) -> Verdict:
         return "holds"
     shared = RISK / len(differences)
     return "fails" if any(interval(d, shared).high < 0 for d in differences.values()) else "undecided"
+
+
+def any_positive(differences: Mapping[Any, Sequence[float]]) -> Verdict:
+    """Judge a claim that at least one of several differences, each one number per seed, is above zero.
+
+    It is the opposite of "all are below zero", so that the 5 % are shared among those that may be above.
+    """
+    turned: dict[Verdict, Verdict] = {"holds": "fails", "fails": "holds", "undecided": "undecided"}
+    return turned[all_positive({name: [-d for d in each] for name, each in differences.items()})]
 
 
 def shares(values: Mapping[Any, Sequence[float]]) -> str:

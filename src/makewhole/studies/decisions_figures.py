@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from makewhole.studies.decisions_claims import C_BINS, ORACLE
-from makewhole.studies.drawing import GREY, few, grid, shown, styles
+from makewhole.plots import COLOURS
+from makewhole.studies.decisions_claims import C_BINS, ORACLE, sizes
+from makewhole.studies.drawing import GREY, few, grid, label_ends, shown, styles
 
 Results = list[dict[str, Any]]
+_MIDDLE = (C_BINS[1:] + C_BINS[:-1]) / 2
 
 
 def betting_loss(results: Results, data: str) -> Any:
@@ -84,41 +86,75 @@ def loss_by_group(results: Results, group: str, data: str) -> Any:
 
 
 def interval_size(results: Results, data: str) -> Any:
-    """Draw the share of forecasts with a wider c, on a log scale: exponentially rarer is a straight line."""
-    names = few([n for n in results[0]["corrections"] if n != ORACLE])
-    title = f"How often c is how wide on {data}: a straight line is exponentially rarer"
-    figure, axes = grid(1, 1, 8.4, 4.4, title)
-    ax, style, ends = axes[0, 0], styles(names), {}
-    edges = np.linspace(0, 1, len(C_BINS) // 2 + 1)
-    middle = np.abs((C_BINS[1:] + C_BINS[:-1]) / 2)
-    for name in names:
-        counts = np.sum([r["corrections"][name]["c_counts"] for r in results], axis=0)
-        wider = np.array([counts[middle > edge].sum() for edge in edges]) / counts.sum()
-        seen = wider > 1e-5
-        ax.plot(edges[seen], wider[seen], **style[name])
-        ends[name] = (edges[seen][-1], style[name]["color"])
-    ax.set_yscale("log")
-    ax.set_xlabel("|c|")
-    ax.set_ylabel("share of forecasts with a larger |c|")
-    ax.set_xlim(0, max(x for x, _ in ends.values()) * 1.02)
-    place: dict[str, Any] = {"xycoords": "axes fraction", "ha": "right", "va": "top", "fontsize": 9}
-    for k, (name, (x, colour)) in enumerate(sorted(ends.items(), key=lambda item: -item[1][0])):
-        text = f"{shown(name)}: up to {x:.2f}"  # where the line ends
-        ax.annotate(text, (0.99, 0.98 - 0.065 * k), color=colour, **place)
+    """Draw the paper's Figure 3: a histogram of c for each of its algorithms, on a log scale."""
+    names = few(_without_oracle(results), ("swap", "none", "naive"))
+    counts = {name: _counts(results, name) for name in names}
+    large = np.sum([n[np.abs(_MIDDLE) > 0.2].sum() for n in counts.values()])
+    share = large / np.sum([n.sum() for n in counts.values()])
+    title = f"Large c are rare on {data}: |c| is above 0.2 in {share:.1%} of forecasts"
+    figure, axes = grid(1, len(names), 1.5 + 3.2 * len(names), 3.9, title, sharex=True, sharey=True)
+    style = styles(names)
+    for ax, (name, number) in zip(axes[0], counts.items(), strict=True):
+        ax.bar(_MIDDLE, number / number.sum(), np.diff(C_BINS), color=style[name]["color"])
+        ax.set_yscale("log")
+        ax.set_title(shown(name), fontsize=10, color=style[name]["color"])
+        ax.set_xlabel("c")
+        ax.axvline(0, color="black", linewidth=0.6)
+    seen = np.flatnonzero(np.sum(list(counts.values()), axis=0))
+    axes[0, 0].set_xlim(C_BINS[seen[0]], C_BINS[seen[-1] + 1])
+    axes[0, 0].set_ylabel("share of forecasts (log scale)")
+    return figure
+
+
+def _without_oracle(results: Results) -> list[str]:
+    return [n for n in results[0]["corrections"] if n != ORACLE]
+
+
+def _counts(results: Results, name: str) -> Any:
+    """Return how often c falls into each bin, over all seeds."""
+    return np.sum([r["corrections"][name]["c_counts"] for r in results], axis=0)
+
+
+def stability(results: Results, data: str) -> Any:
+    """Draw |mean loss| of swap along the rounds: with ĉ in ±½ and in [0, ½], and over other bases."""
+    ratio = np.mean(sizes(results, "swap", "clipped")) / np.mean(sizes(results, "swap"))
+    title = f"Swap ends {ratio:.1f} times as far from zero if ĉ cannot be negative ({data})"
+    figure, axes = grid(1, 2, 11.5, 4.2, title, sharex=True, sharey=True)
+    free = {"ĉ in ±½": ("corrections", "swap"), "ĉ in [0, ½]": ("clipped", "swap")}
+    bases = {f"μ: {name}": ("bases", name) for name in results[0]["bases"]}
+    rounds = results[0]["rounds"]
+    later = rounds >= min(100, rounds[-1] // 10)
+    labels = []
+    for ax, heading, lines in (
+        (axes[0, 0], "swap over the network", free),
+        (axes[0, 1], "swap over other bases, ĉ = 0", bases),
+    ):
+        ends: dict[str, tuple[float, Any]] = {}
+        for (label, (group, name)), colour in zip(lines.items(), COLOURS, strict=False):
+            size = np.mean([np.abs(r[group][name]["curves"]).mean(axis=0) for r in results], axis=0)
+            ax.plot(rounds[later], size[later], color=colour)
+            ends[label] = (size[-1], colour)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_xlabel("forecasts")
+        ax.set_title(heading, fontsize=10)
+        labels.append((ax, ends))
+    for ax, ends in labels:  # when both panels are drawn, because they share their scale
+        label_ends(ax, ends)
+    axes[0, 0].set_ylabel("|mean loss| / cap, mean over twenty tasks")
     return figure
 
 
 def forecasted_loss(results: Results) -> Any:
     """Draw a dot per digit and task: the forecast loss and the true one, without and with the bets."""
-    title = "What an action costs on MNIST, in units of the loss tables: as forecast, and in truth"
-    figure, axes = grid(1, 2, 9, 4.6, title, sharex=True, sharey=True)
     dots = results[0]["honesty"]
-    panels = (
-        ("true", "without bets: the truth is elsewhere"),
-        ("insured", "with the bets: as forecast, plus |b|·c"),
-    )
+    off = np.median(np.abs(dots["true"] - dots["forecasted"]))
+    inside = np.median((dots["high"] - dots["low"]) / 2)
+    title = f"Without bets the true loss is off by {off:.2f} (median); with them, by |b·c|: {inside:.2f}"
+    figure, axes = grid(1, 2, 9, 4.6, title, sharex=True, sharey=True)
+    panels = (("true", "without bets"), ("insured", "with the bets, at Algorithm 1's own c"))
     ends = [f(f(dots["forecasted"]), f(dots["true"])) for f in (min, max)]
-    for ax, (column, heading), colour in zip(axes[0], panels, ("0.35", "black"), strict=True):
+    for ax, (column, heading), colour in zip(axes[0], panels, (COLOURS[0], "black"), strict=True):
         ax.plot(ends, ends, color=GREY, linewidth=0.8, zorder=0)
         ax.scatter(dots["forecasted"], dots[column], s=6, alpha=0.5, color=colour, linewidths=0)
         ax.set_title(heading, fontsize=10)

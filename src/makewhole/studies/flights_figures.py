@@ -8,16 +8,84 @@ import numpy as np
 
 from makewhole.studies.claims import interval
 from makewhole.studies.drawing import GREY, few, grid, label_ends, shades, styles, thousands
-from makewhole.studies.flights_claims import EARLY, UNINSURED, Runs
+from makewhole.studies.flights_claims import EARLY, TYPES, UNINSURED, Runs
 
 # Not the colours of corrections: these are people (Tol's muted colours).
 _WHO = {"airline": "#332288", "cautious": "#44AA99", "trustful": "#DDCC77", "naive": "#AA4499"}
 
 
+def airline_levels(results: list[dict[str, Any]]) -> Any:
+    """Draw the paper's Figure 1: revenue and total utility without bets, with Algorithm 3, and with λ = 0."""
+    runs = Runs(results)
+    columns = {
+        UNINSURED: "without the betting mechanism",
+        runs.main: f"with it: Algorithms 1 and 3 ({runs.main})",
+    }
+    if "none" in runs.corrections:
+        columns["none"] = "with it: Algorithm 1, λ = 0 (none)"
+    gain = [float(_mean_gain(runs, "revenue", share)[-1]) for share in runs.shares]
+    title = f"Insurance raises revenue by {min(gain):.1f} to {max(gain):.1f} dollars per passenger, "
+    title += "most where most are cautious"
+    return _levels(
+        runs, columns, title if min(gain) > 0 else "Revenue and total utility, with and without insurance"
+    )
+
+
+def airline_levels_more(results: list[dict[str, Any]]) -> Any:
+    """Draw the paper's Figure 4: the same for the alternatives to Algorithm 3."""
+    runs = Runs(results)
+    columns = {name: name for name in few(runs.corrections, (runs.main, "naive", "standard 0.1"))}
+    columns[runs.main] = f"Algorithm 3 ({runs.main})"
+    if "naive" in columns:
+        columns["naive"] = "follow-the-leader: the paper's\nstandard regret and naive best response"
+    if "standard 0.1" in columns:
+        columns["standard 0.1"] = "gradient descent (ours)"
+    apart = max(
+        abs(np.mean(runs.gains(column, share, name, runs.main)))
+        for column in ("revenue", "utility")
+        for share in runs.shares
+        for name in columns
+    )
+    title = f"The alternatives to Algorithm 3 end within {apart:.2f} dollars per passenger of it"
+    return _levels(runs, columns, title)
+
+
+def _levels(runs: Runs, columns: dict[str, str], title: str) -> Any:
+    """Draw levels as the paper does: revenue above, total utility below, a colour per share of cautious."""
+    figure, axes = grid(2, len(columns), 1.6 + 3.5 * len(columns), 6.6, title, sharex=True, sharey="row")
+    later = runs.rounds >= EARLY * runs.rounds[-1]
+    for j, (name, heading) in enumerate(columns.items()):
+        for i, column in enumerate(("revenue", "utility")):
+            ax, ends = axes[i, j], {}
+            for share, colour in zip(runs.shares, shades(len(runs.shares)), strict=True):
+                level = np.mean([runs.path(column, share, name, s) for s in runs.seeds], axis=0)
+                ax.plot(runs.rounds[later], level[later], color=colour)
+                ends[f"{share:.0%}"] = (level[-1], colour)
+            ax.xaxis.set_major_formatter(thousands)
+            if j == len(columns) - 1:
+                label_ends(ax, ends)
+        axes[0, j].set_title(heading, fontsize=10)
+        axes[1, j].set_xlabel("flights so far")
+    axes[0, 0].set_ylabel("ticket revenue\n(dollars per would-be passenger)")
+    axes[1, 0].set_ylabel("total utility\n(dollars per would-be passenger)")
+    axes[0, 1 % len(columns)].annotate(
+        "colours: share of cautious passengers",
+        (0.5, 0.04),
+        xycoords="axes fraction",
+        ha="center",
+        fontsize=8.5,
+    )
+    return figure
+
+
 def airline(results: list[dict[str, Any]]) -> Any:
     """Draw what insurance adds to revenue and total utility over the season, and who gets it in the end."""
     runs = Runs(results)
+    won = min(_mean_gain(runs, "airline", share)[-1] for share in runs.shares)
+    lost = max(sum(_mean_gain(runs, who, share)[-1] for who in TYPES) for share in runs.shares)
     title = f"What delay insurance ({runs.main}) adds, and who gets it; dollars per would-be passenger"
+    if won > 0 > lost:
+        title = "The airline gains from delay insurance at every share; its passengers together pay for it"
     figure, axes = grid(1, 3, 13, 4.6, title)
     later = runs.rounds >= EARLY * runs.rounds[-1]
     for ax, (column, heading) in zip(
@@ -33,7 +101,7 @@ def airline(results: list[dict[str, Any]]) -> Any:
         ax.set_xlabel("flights so far")
         ax.xaxis.set_major_formatter(thousands)
         label_ends(ax, ends)
-    axes[0, 0].set_ylabel("insured less not insured (dollars)")
+    axes[0, 0].set_ylabel("with insurance minus without (dollars)")
     _who_gets_it(axes[0, 2], runs)
     return figure
 
@@ -173,7 +241,7 @@ def airline_welfare(results: list[dict[str, Any]]) -> Any:
         color=GREY,
     )
     ax.set_xlabel("cautious passengers (%)")
-    ax.set_ylabel("insured less not insured\n(dollars per passenger of the type)")
+    ax.set_ylabel("with insurance minus without\n(dollars per passenger of the type)")
     label_ends(ax, ends)
     return figure
 

@@ -21,7 +21,7 @@ from makewhole.frames import make_frame
 from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.studies import logs, nearness
 from makewhole.studies.claims import Claim, Verdict, all_positive, interval, listed, shares
-from makewhole.studies.drawing import grid, label_ends, styles
+from makewhole.studies.drawing import GREY, grid, label_ends, styles
 from makewhole.studies.lineup import Maker, make_correction, make_reserve
 from makewhole.studies.own import NOTHING, Own
 from makewhole.studies.study import Options, Result, Study, StudyPicture, StudyPlan, as_columns
@@ -201,43 +201,32 @@ JUDGES = (certificates_hold, noise_is_as_predicted, barrier_serves_more, nearnes
 
 
 def draw(results: list[Result]) -> Any:
-    """Draw who is served and what they pay, by certified capital: a column per log, two rows per scene."""
-    drawn = list(dict.fromkeys(r["log"] for r in results))
-    title = "What certainty costs honest customers, by the capital that is certified"
-    figure, axes = grid(4, len(drawn), 2.6 + 2.7 * len(drawn), 11.5, title, sharex=True, sharey="row")
-    others = [n for _, n, capital in results[0]["seen"] if capital is None]
-    shown = [*CERTIFIED, *list(dict.fromkeys(others))[:1]]
+    """Draw the share of honest customers served beside a clairvoyant, by certified capital."""
+    drawn, scene = list(dict.fromkeys(r["log"] for r in results)), "a clairvoyant, one round in ten"
+    shown = ("barrier", "guard", "reserve")
+
+    def served(name: str, capital: float, log: str | None = None) -> float:
+        books = [r["seen"][scene, name, capital] for r in results if log in (None, r["log"])]
+        return float(np.mean([seen["served"] for seen in books]))
+
+    at = {name: served(name, _JUDGED_AT) for name in shown}
+    title = (
+        f"With {_JUDGED_AT:g} caps certified, the barrier serves {at['barrier']:.0%} beside a clairvoyant, "
+    )
+    title += f"a reserve {at['reserve']:.0%}"
+    figure, axes = grid(1, len(drawn), 2.4 + 2.6 * len(drawn), 3.8, title, sharex=True, sharey=True)
     style = styles(shown)
-    style["reserve over deterministic swap"] = {"color": style["reserve"]["color"], "linestyle": "--"}
-
-    def mean(scene: str, log: str, name: str, capital: float | None, what: str) -> float:
-        books = [r["seen"][scene, name, capital] for r in results if r["log"] == log]
-        values = [seen[what] if what == "served" or seen["served"] >= _SOME else np.nan for seen in books]
-        return float(np.nanmean(values)) if not np.isnan(values).all() else float("nan")
-
-    for j, log in enumerate(drawn):
-        for i, (scene, what) in enumerate((s, w) for s in SCENES for w in ("served", "premium")):
-            ax, ends = axes[i, j], {}
-            for name in shown:
-                if name in CERTIFIED:
-                    values = [mean(scene, log, name, capital, what) for capital in CAPITALS]
-                    ax.plot(CAPITALS, values, marker="o", markersize=3.5, **style[name])
-                    last = values[-1]
-                else:
-                    last = mean(scene, log, name, None, what)
-                    ax.axhline(last, color=style[name]["color"], linewidth=1, linestyle=":")
-                label = name if name in CERTIFIED else f"{name} (no certificate)"
-                if not np.isnan(last):  # otherwise nobody was served, and there is no line
-                    ends[label] = (last, style[name]["color"])
-            ax.set_xscale("log")
-            if j == len(drawn) - 1:
-                label_ends(ax, ends)
-        axes[0, j].set_title(log, fontsize=10)
-        axes[3, j].set_xlabel("certified capital (caps)")
-    for k, scene in enumerate(SCENES):
-        axes[2 * k, 0].set_ylabel(f"{scene}:\nshare of honest customers served")
-        axes[2 * k + 1, 0].set_ylabel(f"{scene}:\npaid over fair odds, per unit staked")
-        axes[2 * k, 0].set_ylim(-0.03, 1.05)
+    for ax, log in zip(axes[0], drawn, strict=True):
+        values = {name: [served(name, capital, log) for capital in CAPITALS] for name in shown}
+        for name, line in values.items():
+            ax.plot(CAPITALS, line, marker="o", markersize=3.5, **style[name])
+        ax.axvline(_JUDGED_AT, color=GREY, linewidth=0.8, linestyle=":")
+        ax.set_xscale("log")
+        ax.set_title(log, fontsize=10)
+        ax.set_xlabel("certified capital (caps)")
+    axes[0, 0].set_ylim(-0.03, 1.05)
+    axes[0, 0].set_ylabel("share of honest customers served")
+    label_ends(axes[0, -1], {name: (line[-1], style[name]["color"]) for name, line in values.items()})
     return figure
 
 
@@ -273,10 +262,11 @@ def _plan(options: Options) -> StudyPlan:
         for seed in range(options.seeds or STUDY.seeds)
         for log in settings.logs
     ]
-    caption = "What certainty costs: who is served, and what they pay, by certified capital"
-    near = "How near to balance: |mean loss| by mean |c|, for reserves of many rates and for swap"
+    caption = "What certainty costs: who is served beside a clairvoyant, by certified capital"
+    near = "How many times nearer to balance a reserve is than swap, at the same mean |c|"
     pictures = {"frontier": StudyPicture(caption, draw), "nearness": StudyPicture(near, nearness.draw)}
-    return StudyPlan(run, cases, settings, JUDGES, pictures, _table, nearness.table)
+    setting = f"ours; honest customers leave if the price is above ĉ + {WOULD_PAY:g}"
+    return StudyPlan(run, cases, settings, JUDGES, pictures, _table, nearness.table, setting)
 
 
 _COLUMNS = {
@@ -298,34 +288,33 @@ STUDY = Study(
     name="frontier",
     title="What certainty costs (beyond the paper)",
     why=f"""\
-Capital is in caps: a certificate of 50 with a cap of 100 dollars is 5,000 dollars set aside. Over fair odds
-the premium is an identity, what the bets would have won less what the forecaster lost, so that a book which
-is cheap in all has simply lost more. We judge by what honest customers get who leave above a price of
-{WOULD_PAY:g} (and the model's own ĉ); the seeds draw who comes. No correction at all under the capital's
-*guard*, which raises c only when less than a cap is left, charges within a cap of the least that anybody
-could who never goes below the model's own ĉ, with the same certificate. It serves all who come while there is
-capital, then nobody. The *barrier*, which asks a spread of 0.02 and more as the capital shrinks, serves about
-as many or more, at that price. A *reserve* with the same certificate, at 50 caps, serves all where the
-model's own ĉ pays for its noise (flights and MNIST, honest customers); on the flights they pay less than
-under the barrier, since its price may fall below ĉ, on MNIST that is undecided. Elsewhere it serves few with
-50 caps: the noise moves c above what they would pay. Over deterministic swap it serves almost nobody: one
-unlucky bet in a cell is enough. Where somebody knows one outcome in ten, the barrier needs some 50 caps on
-the flights and 150 on the other logs to serve nearly everybody for these 4,000 rounds, and more for longer;
-names and lines stop her (the study of the market).
+Capital is in caps: with a cap of 100 dollars, a certificate of 50 is 5,000 dollars set aside. The premium
+over fair odds is what the bets would have won minus what the forecaster lost, so a cheap book has simply lost
+more. We judge by what honest customers get. They leave if the price is more than {WOULD_PAY:g} above the
+model's own ĉ. The seeds draw who comes.
 
-How near to balance a book comes is another question, asked in exact mode and at the same mean |c|, since who
-moves c further is nearer for that alone. On short honest books (1,000 rounds) a reserve is some 3 to 8 times
-nearer to zero than swap. Where somebody knows better, it is 3 to 8 times nearer, too. In long books what she
-takes then sets the mean of |c|, and the rate hardly does: a quicker reserve is nearer at no cost in c (the
-steep lines of the figure). Other rates with nearly the same mean |c| give anything from half to eleven times,
-the slow ones less. On long honest books it depends on the log, from no nearer at all (flights) to 9 times
-(games). The factor of 30 on the tasks of MNIST and Adult above is not general, and one of a hundred or more
-we have not seen.""",
+No correction under the capital's *guard* raises c only when less than a cap is left. It charges within a cap
+of the least that any policy with its certificate can charge without going below ĉ. It serves everyone while
+there is capital, and then no customer. The *barrier* asks a spread of 0.02, and more as the capital shrinks.
+It serves about as many, or more. A *reserve* with the same certificate, 50 caps, serves everyone on the
+flights and most on MNIST while all customers are honest, because the model's own ĉ pays for its noise; on the
+flights they pay less than under the barrier. Elsewhere its noise moves c above what customers would pay, and
+it serves few. A reserve over deterministic swap serves almost no customer: one unlucky bet in a cell is
+enough. If a customer knows one outcome in ten, the barrier needs some 50 caps on the flights and 150 on the
+other logs to serve about nine in ten for these 4,000 rounds, and more for longer. Names and lines stop her
+(the study of the market).
+
+How near to balance a book comes is another question. We ask it in exact mode and at the same mean |c|,
+because a correction that moves c further is nearer for that alone. In short books (1,000 rounds) a reserve is
+3 to 8 times nearer to zero than swap, with honest customers and with one who knows one outcome in ten. In
+long books with her it is 3 to 6 times nearer. There she sets the mean of |c|, and other rates with nearly the
+same mean |c| give from half to 13 times. In long honest books it depends on the log: hardly nearer on the
+flights, 8 times on the games.""",
     shown="You have just seen what a bound on the forecaster's total loss costs honest customers, at several "
     "sizes of the capital set aside.",
     next_step="Next, replay a log of your own: makewhole backtest --help; or, for this study, "
     'makewhole.studies.run("frontier", data=...) in docs/studies.md.',
-    seeds=3,
+    seeds=10,
     plan=_plan,
     columns={"results": _COLUMNS, "summary": nearness.COLUMNS},
     takes=("data",),

@@ -44,7 +44,7 @@ def _flights(rounds: int, seed: int) -> Log:
 
 def _mnist(rounds: int, seed: int) -> Log:
     """Return one decision task of the benchmark, with different stakes for different digits."""
-    settings = decisions.DecisionSettings(rounds=rounds)
+    settings = decisions.DecisionSettings(rounds=rounds, c_range=(0.0, 0.5))  # sound mode needs ĉ ≥ 0
     events = decisions.load(settings, seed)
     made = decisions.predict_and_stake(events, settings, seed)
     stake = made.stake[:, 8] / made.caps[8]

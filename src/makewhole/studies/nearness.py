@@ -16,7 +16,7 @@ from makewhole.backtesting.backtest import backtest
 from makewhole.frames import make_frame
 from makewhole.insured.forecaster import InsuredForecaster
 from makewhole.studies.claims import Claim, all_positive, interval
-from makewhole.studies.drawing import grid, label_ends, styles
+from makewhole.studies.drawing import grid, styles
 from makewhole.studies.lineup import make_correction, make_reserve
 from makewhole.studies.logs import Log
 from makewhole.studies.study import Result, as_columns
@@ -96,12 +96,7 @@ def reserve_is_nearer(results: list[Result]) -> list[Claim]:
         for who in KNOWN:
             ratios, words = {}, []
             for log in dict.fromkeys(r["log"] for r in results):
-                seen = [
-                    {name: r["nearness"][length, who, name] for name in (SWAP, *RESERVES)}
-                    for r in results
-                    if r["log"] == log
-                ]
-                ratios[log], numbers = _nearer(seen)
+                ratios[log], numbers = _nearer(_seen(results, log, length, who))
                 words.append(f"{log}: {numbers}")
             text = (
                 f"{length} books, {who}: at about the same mean |c| a reserve comes nearer to zero than swap"
@@ -109,6 +104,15 @@ def reserve_is_nearer(results: list[Result]) -> list[Claim]:
             numbers = f"nearer by a factor of: {'; '.join(words)}"
             made.append(Claim(text, "ours", all_positive(ratios), numbers, "nearness"))
     return made
+
+
+def _seen(results: list[Result], log: str, length: str, who: str) -> list[dict[str, Seen]]:
+    """Return the measurements of one kind of book on one log, per seed."""
+    return [
+        {name: r["nearness"][length, who, name] for name in (SWAP, *RESERVES)}
+        for r in results
+        if r["log"] == log
+    ]
 
 
 def _nearer(seen: list[dict[str, Seen]]) -> tuple[list[float], str]:
@@ -133,29 +137,23 @@ def _nearer(seen: list[dict[str, Seen]]) -> tuple[list[float], str]:
 
 
 def draw(results: list[Result]) -> Any:
-    """Draw |mean loss| by mean |c|, log by log: a line of reserves and swap, in each kind of book."""
-    drawn = list(dict.fromkeys(r["log"] for r in results))
-    rows = [(length, who) for length in LENGTHS for who in KNOWN]
-    title = "How near to balance books come, by the mean |c| that they publish: reserves, and swap"
-    figure, axes = grid(4, len(drawn), 2.6 + 2.7 * len(drawn), 11.5, title, sharex=True, sharey=True)
-    colour = {name: style["color"] for name, style in styles(("reserve", SWAP)).items()}
-    for j, log in enumerate(drawn):
-        runs = [r["nearness"] for r in results if r["log"] == log]
-        for i, (length, who) in enumerate(rows):
-            ax = axes[i, j]
-            mean = {n: np.mean([run[length, who, n] for run in runs], axis=0) for n in (SWAP, *RESERVES)}
-            line = np.array([mean[n] for n in RESERVES])
-            ax.plot(line[:, 1], line[:, 0], marker="o", markersize=3, color=colour["reserve"])
-            ax.plot(mean[SWAP][1], mean[SWAP][0], marker="D", markersize=7, linestyle="", color=colour[SWAP])
-            ax.set_xscale("log")
-            ax.set_yscale("log")
-            if j == len(drawn) - 1:
-                reserves = "reserve,\na point per rate"
-                label_ends(
-                    ax, {reserves: (line[0, 0], colour["reserve"]), SWAP: (mean[SWAP][0], colour[SWAP])}
-                )
-        axes[0, j].set_title(log, fontsize=10)
-        axes[-1, j].set_xlabel("mean |c|")
-    for i, (length, who) in enumerate(rows):
-        axes[i, 0].set_ylabel(f"{length} books,\n{who}\n|mean loss| (caps a round)")
+    """Draw how many times nearer to balance a reserve is than swap: a row per kind of book and log."""
+    rows = {}
+    for length in LENGTHS:
+        for who in KNOWN:
+            for log in dict.fromkeys(r["log"] for r in results):
+                seen = _seen(results, log, length, who)
+                rows[f"{length} books, {who}", log] = np.exp(interval(_nearer(seen)[0]))
+    middles = [middle for middle, _, _ in rows.values()]
+    title = "At the same mean |c|, a reserve ends "
+    title += f"{min(middles):.2g} to {max(middles):.2g} times as near to balance as swap"
+    figure, axes = grid(1, 1, 8.6, 1.4 + 0.27 * len(rows), title)
+    ax, colour = axes[0, 0], styles(("reserve",))["reserve"]["color"]
+    for k, ((_, _), (middle, low, high)) in enumerate(reversed(rows.items())):
+        ax.plot([low, high], [k, k], color=colour, linewidth=1.5)
+        ax.plot(middle, k, "o", color=colour, markersize=6)
+    ax.axvline(1, color="black", linewidth=0.8)
+    ax.set_xscale("log")
+    ax.set_yticks(range(len(rows)), [f"{kind}: {log}" for kind, log in reversed(rows)], fontsize=8)
+    ax.set_xlabel("times nearer to 0 than swap's |mean loss| (95 % over seeds)")
     return figure

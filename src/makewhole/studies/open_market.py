@@ -284,9 +284,9 @@ def _plan(options: Options) -> StudyPlan:
         "open_market_premium": StudyPicture("What honest customers pay", draw_premium),
         "open_market_worst": StudyPicture("The capital that is used, and what is certified", draw_worst),
     }
-    return StudyPlan(
-        run, cases, settings, (is_hard_to_block, bounds_hold, stays_open), pictures, _table, _table
-    )
+    setting = f"ours; honest customers leave if the price is above ĉ + {WOULD_PAY:g}"
+    judges = (is_hard_to_block, bounds_hold, stays_open)
+    return StudyPlan(run, cases, settings, judges, pictures, _table, _table, setting)
 
 
 _COLUMNS = {

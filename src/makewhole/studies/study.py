@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import makewhole
 from makewhole import arguments, pages
 from makewhole.frames import BACKENDS, make_frame
-from makewhole.studies import drawing, folder
+from makewhole.studies import drawing, folder, paper
 from makewhole.studies.claims import Claim, judged_by
 from makewhole.studies.own import Entrants, read_corrections
 from makewhole.studies.sweep import sweep
@@ -29,6 +29,12 @@ _CLAIM_COLUMNS = {
     "numbers": "the numbers behind the verdict; in brackets: 95 % intervals over seeds",
     "figure": "the figure that shows it",
     "judge": "the function that reached the verdict",
+    "measured": "what was measured",
+    "change": "what would change the verdict",
+    "setting": "the setting: the paper's, or ours",
+    "key": "the name of the paper's sentence in makewhole.studies.paper",
+    "seeds": "the number of seeds",
+    "quote": "the paper's own words, if the claim is the paper's",
 }
 
 
@@ -80,10 +86,11 @@ class Options:
 
 
 class StudyPicture(NamedTuple):
-    """A figure's caption, and the function that draws it from results."""
+    """A figure's caption, the function that draws it, and what the paper says about its own figure."""
 
     caption: str
     draw: Callable[[list[Result]], Any]
+    quote: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,6 +104,7 @@ class StudyPlan:
     pictures: Mapping[str, StudyPicture]
     table: Callable[[list[Result]], dict[str, Any]]
     summary: Callable[[list[Result]], dict[str, Any]]
+    setting: str = ""  # of the claims that do not name their own
 
     def compared(self, results: list[Result]) -> list[Result]:
         """Return the results of the seeds whose cases are all done: only those can be compared."""
@@ -111,7 +119,16 @@ class StudyPlan:
     def judged(self, results: list[Result]) -> list[Claim]:
         """Return the claims, judged by the results so far."""
         usable = self.compared(results)
-        return [claim for judge in self.judges for claim in judged_by(judge, judge(usable))] if usable else []
+        if not usable:
+            return []
+        claims = [claim for judge in self.judges for claim in judged_by(judge, judge(usable))]
+        seeds = len({result["seed"] for result in usable})
+        return [
+            claim._replace(
+                seeds=seeds, setting=claim.setting or self.setting, quote=claim.quote or paper.quoted(claim)
+            )
+            for claim in claims
+        ]
 
     def files(self) -> list[str]:
         """Return the names of all files that a run may write."""
@@ -317,7 +334,7 @@ class StudyResult:
             for name, table in (("results", self.plan.table), ("summary", self.plan.summary)):
                 make_frame(table(self.raw), "polars").write_parquet(draft / f"{name}.parquet")
             drawn = {label: drawing.save(figure, draft, label) for label, figure in self.figures.items()}
-            findings = [pages.Finding(*claim) for claim in self.judged]
+            findings = [pages.Finding(*claim[:6]) for claim in self.judged]
             embedded = {label: (self.captions[label], paths[0]) for label, paths in drawn.items()}
             last = "The settings of this run are in settings.json, all its numbers in results.parquet."
             page = pages.render(self.study.title, self.words, findings, embedded, partial=partial, last=last)
