@@ -132,7 +132,7 @@ def test_capital_prints_what_the_library_found(log: Path, capsys: pytest.Capture
     assert "open bets may lose 1.5" in " ".join(capsys.readouterr().out.split())
     stakes = said(capsys, "capital", log, "--mu", "p", "--stake", "b", *TIMES)
     placed = [point["placed"] for point in stakes["points"]]
-    columns = dict(zip([word.removeprefix("--") for word in TIMES[::2]], TIMES[1::2], strict=True))
+    columns: Any = dict(zip([word.removeprefix("--") for word in TIMES[::2]], TIMES[1::2], strict=True))
     report = mw.find_capital(pl.read_csv(log, try_parse_dates=True), mu="p", stake="b", **columns)
     assert placed == [point.placed for point in report.points]
     assert placed[-1] == 1.0  # with less capital, selling stops now and then

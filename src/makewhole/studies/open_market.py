@@ -20,7 +20,7 @@ from makewhole.insured.thaw import Thaw
 from makewhole.studies import crowding, logs
 from makewhole.studies.claims import Claim, Verdict
 from makewhole.studies.crowding import ENOUGH
-from makewhole.studies.drawing import grid
+from makewhole.studies.drawing import GREY, grid, styles
 from makewhole.studies.lineup import Maker, make_correction
 from makewhole.studies.own import NOTHING, Own
 from makewhole.studies.study import Options, Result, Study, StudyPicture, StudyPlan, as_columns
@@ -151,45 +151,79 @@ def _stays_open(results: list[Result], name: str, way: str) -> Claim:
 # --- figures ----------------------------------------------------------------------------------------------
 
 
+def draw_crowds(results: list[Result]) -> Any:
+    """Draw who is served after an attack on the default book."""
+    return crowding.draw(_crowds(results))
+
+
 def draw_served(results: list[Result]) -> Any:
-    """Draw the share of honest customers served, by scene and way to run."""
-    return _draw(results, "served", "Share of honest customers served", "RdYlBu", 1.0, "{:.0%}".format)
+    """Draw the share of honest customers served after a clairvoyant, alone and with both remedies."""
+    results = _traded(results)
+    scene, ways = "a clairvoyant, 200 rounds", ("", "lines, thaw")
+    opened = {way: sum(_share(results, scene, n, way) >= ENOUGH for n in _names(results)) for way in ways}
+    title = f"After a clairvoyant, {opened['']} of {len(_names(results))} corrections stay open alone, "
+    title += f"{opened['lines, thaw']} with lines and a thaw"
+    return _dumbbells(results, "served", (scene,), ways, title, "share of honest customers served")
+
+
+def _share(results: list[Result], scene: str, name: str, way: str) -> float:
+    """Return the share of honest customers served, on the log and seed where it is smallest."""
+    seen = [r["seen"][scene, name, way]["served"] for r in results]
+    return min((share for share in seen if not np.isnan(share)), default=1.0)
 
 
 def draw_taken(results: list[Result]) -> Any:
-    """Draw what the attackers took."""
-    return _draw(results, "taken", "What attackers took, in caps", "Reds", CAPITAL, "{:.0f}".format)
+    """Draw what attackers took, with and without lines: one clairvoyant, and one with a hundred names."""
+    results = _traded(results)
+    scenes = ("a clairvoyant, one round in ten", "100 invented names")
+    most = max(r["seen"][scenes[0], n, "lines"]["taken"] for r in results for n in _names(results))
+    title = f"With lines one clairvoyant takes at most {most:.0f} caps; a hundred invented names undo that"
+    return _dumbbells(
+        results, "taken", scenes, ("", "lines"), title, "taken by attackers (caps)", symlog=True
+    )
 
 
 def draw_premium(results: list[Result]) -> Any:
-    """Draw what honest customers who were served paid above fair odds."""
-    title = "Premium of honest customers, per 100 staked"
-    return _draw(
-        results, "premium", title, "Reds", WOULD_PAY, lambda x: "" if np.isnan(x) else f"{100 * x:.1f}"
+    """Draw what honest customers who were served paid above fair odds, without and with a clairvoyant."""
+    results = _traded(results)
+    scenes = ("honest customers only", "a clairvoyant, one round in ten")
+    paid = _mean([100 * r["seen"][scenes[1], "barrier", ""]["premium"] for r in results])
+    title = f"Under the barrier honest customers pay {paid:.1f} per 100 staked, also where a clairvoyant bets"
+    return _dumbbells(
+        results, "premium", scenes, ("", "lines, thaw"), title, "premium per 100 staked", times=100
     )
 
 
 def draw_worst(results: list[Result]) -> Any:
-    """Draw the most that the book was ever down, and what was certified."""
-    traded = _traded(results)
-    certified = {
-        (name, way): _mean([r["seen"][scene, name, way]["certified"] or np.nan for r in traded])
-        for scene, name, way in traded[0]["seen"]
-    }
+    """Draw the most that each certified book was ever down, in any scene, and its certificate."""
+    results = _traded(results)
+    used: dict[tuple[str, str], float] = {}
+    bound: dict[tuple[str, str], float] = {}
+    for r in results:
+        for (_, name, way), seen in r["seen"].items():
+            if seen["certified"]:
+                used[name, way] = max(used.get((name, way), 0.0), seen["worst"])
+                bound[name, way] = seen["certified"]
+    share = max((used[row] / bound[row] for row in used), default=0.0)
+    kept = "No certificate was broken" if share <= 1 else "A certificate was broken"
+    title = f"{kept}: at most {share:.0%} of it was ever lost"
+    figure, axes = grid(1, 1, 8.4, 1.6 + 0.26 * len(used), title)
+    ax, rows = axes[0, 0], list(used)[::-1]
+    for k, row in enumerate(rows):
+        ax.plot([0, used[row]], [k, k], color=_colour(row[0]), linewidth=5, solid_capstyle="butt")
+        ax.plot(bound[row], k, "|", color="black", markersize=11)
+    ax.set_yticks(range(len(rows)), [f"{name} + {way}" if way else name for name, way in rows], fontsize=8)
+    ax.set_xlabel("most that the book was ever down, in caps, on any log in any scene; |: the certificate")
+    ax.set_xlim(left=0)
+    return figure
 
-    def of(row: tuple[str, str]) -> str:
-        bound = certified[row]
-        return "nothing certified" if np.isnan(bound) else f"certified: {bound:.0f}"
 
-    return _draw(
-        results,
-        "worst",
-        "The most that the book was ever down, in caps",
-        "Reds",
-        CAPITAL,
-        "{:.0f}".format,
-        of,
-    )
+def _names(results: list[Result]) -> list[str]:
+    return list(dict.fromkeys(name for _, name, _ in results[0]["seen"]))
+
+
+def _colour(name: str) -> Any:
+    return styles([name])[name]["color"]
 
 
 def _mean(values: list[float]) -> float:
@@ -198,39 +232,36 @@ def _mean(values: list[float]) -> float:
     return float(np.mean(there)) if there else float("nan")
 
 
-def _draw(
-    results: list[Result], what: str, title: str, colours: str, top: float, shown: Any, beside: Any = None
+def _dumbbells(
+    results: list[Result],
+    what: str,
+    scenes: tuple[str, ...],
+    ways: tuple[str, str],
+    title: str,
+    label: str,
+    *,
+    symlog: bool = False,
+    times: float = 1.0,
 ) -> Any:
-    """Draw a table in colours; `beside` is a note for each row."""
-    results = _traded(results)
-    names = list(dict.fromkeys(name for _, name, _ in results[0]["seen"]))
-    rows = [(name, way) for name in names for way in WAYS]
-    figure, axes = grid(1, 1, 9.5, 1.6 + 0.27 * len(rows), f"{title}, by who comes and how the book is run")
-    ax = axes[0, 0]
-    values = np.array(
-        [
-            [_mean([r["seen"][scene, name, way][what] for r in results]) for scene in SCENES]
-            for name, way in rows
-        ]
-    )
-    picture = ax.imshow(values, cmap=colours, vmin=0.0, vmax=top, aspect="auto", alpha=0.75)
-    for (i, j), value in np.ndenumerate(values):
-        red, green, blue, _ = picture.to_rgba(value)
-        dark = 0.3 * red + 0.6 * green + 0.1 * blue < 0.4
-        ax.text(j, i, shown(value), ha="center", va="center", fontsize=8, color="white" if dark else "black")
-    ax.set_xticks(range(len(SCENES)), [scene.replace(", ", ",\n") for scene in SCENES], fontsize=8)
-    ax.xaxis.tick_top()
-    ax.set_yticks(range(len(rows)), [f"{name} + {way}" if way else name for name, way in rows], fontsize=8)
-    for i, row in enumerate(rows if beside else ()):
-        ax.text(len(SCENES) - 0.45, i, beside(row), va="center", fontsize=8)
-    for edge in range(len(WAYS), len(rows), len(WAYS)):
-        ax.axhline(edge - 0.5, color="white", linewidth=3)
-    ax.tick_params(length=0)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-    drawn = ", ".join(dict.fromkeys(r["log"] for r in results))
-    ax.set_xlabel(f"mean over {drawn}", fontsize=9)
-    ax.grid(visible=False)
+    """Draw two dots per correction, run in two ways, a panel per scene; means over logs and seeds."""
+    names = _names(results)[::-1]
+    height = 1.8 + 0.34 * len(names)
+    figure, axes = grid(1, len(scenes), 4.2 + 4.0 * len(scenes), height, title, sharex=True, sharey=True)
+    for ax, scene in zip(axes[0], scenes, strict=True):
+        for k, name in enumerate(names):
+            one, two = (times * _mean([r["seen"][scene, name, way][what] for r in results]) for way in ways)
+            ax.plot([one, two], [k, k], color=_colour(name), linewidth=1, alpha=0.5)
+            ax.plot(one, k, "o", color=_colour(name), markerfacecolor="white", markersize=7)
+            ax.plot(two, k, "o", color=_colour(name), markersize=5)
+        ax.set_yticks(range(len(names)), names, fontsize=9)
+        ax.set_title(scene, fontsize=10)
+        ax.set_xlabel(label)
+        if symlog:
+            ax.set_xscale("symlog", linthresh=10)
+        ax.set_ylim(-0.6, len(names) - 0.4)
+    note = f"open: alone; filled: with {ways[1].replace(', ', ' and a ')}; mean over logs"
+    axes[0, 0].annotate(note, (0.0, 1.0), (0, 18), xycoords="axes fraction", textcoords="offset points",
+                        fontsize=8, color=GREY)  # fmt: skip
     return figure
 
 
@@ -269,13 +300,12 @@ def _plan(options: Options) -> StudyPlan:
         for seed in range(options.seeds or STUDY.seeds)
         for log in settings.logs
     ]
+    pictures = {}
     if mine is None and chosen is None:
         seeds = range(options.seeds or crowding.SEEDS)
         cases += [{"settings": settings, "log": crowding.NAME, "seed": seed} for seed in seeds]
-    pictures = {}
-    if mine is None and chosen is None:
         shown = "Who is served after an attack, by the book that a capital makes"
-        pictures["crowding"] = StudyPicture(shown, lambda results: crowding.draw(_crowds(results)))
+        pictures["crowding"] = StudyPicture(shown, draw_crowds)
     pictures |= {
         "open_market": StudyPicture(
             "A market that stays open: the share of honest customers served", draw_served
