@@ -31,7 +31,7 @@ from makewhole.ledger import (
 )
 from makewhole.ledger.events import chained
 from makewhole.ledger.money import due_for, whole_price
-from makewhole.ledger.requests import State
+from makewhole.ledger.state import State
 
 
 class Clock:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import makewhole as mw
 from makewhole.insured.refusals import Refusal
 from makewhole.ledger.following import snapshot_of
-from makewhole.ledger.requests import KINDS, VERSION, State
+from makewhole.ledger.requests import KINDS
+from makewhole.ledger.state import VERSION, State
 
 
 def lines(**settings: Any) -> mw.Lines:

@@ -54,7 +54,7 @@ class Barrier(Stepped):
     A clairvoyant wins the capital, and no more:
 
     >>> import makewhole as mw
-    >>> f = mw.InsuredForecaster(None, mw.Barrier(capital=50), max_stake=1)
+    >>> f = mw.InsuredForecaster(None, mw.Barrier(capital=50), max_stake=1, stop=False)
     >>> for _ in range(1000):
     ...     payments = f.settle(f.forecast(mu=0.5), 1, stake=1.0)
     >>> f.statement().total_loss < 50, f.statement().certificate.bound

@@ -22,8 +22,6 @@ from makewhole.ledger.receipts import Receipt
 from makewhole.ledger.requests import (
     ENDS,
     LATEST,
-    State,
-    Subject,
     absent,
     check_open,
     find_room,
@@ -31,6 +29,7 @@ from makewhole.ledger.requests import (
     read_stake,
     read_text,
 )
+from makewhole.ledger.state import State, Subject
 from makewhole.ledger.statement import BookStatement, state_book
 from makewhole.ledger.writing import Request, Waiting, Writer
 
@@ -138,7 +137,7 @@ class Book:
     >>> from makewhole.ledger import Ledger
     >>> folder = tempfile.TemporaryDirectory()
     >>> with Ledger.open(f"{folder.name}/delays.db") as ledger:
-    ...     book = ledger.create("ua-delays", capital=500_000, max_stake=20_000, unit="cent")
+    ...     book = ledger.create("ua-delays", capital=10_000_000, max_stake=100_000, unit="cent")
     ...     forecast = book.forecast("UA-123", mu=0.2)
     ...     receipt = book.stake("UA-123", by="ann", stake=10_000)
     ...     reported = book.report("UA-123", outcome=1)

@@ -9,7 +9,8 @@ from makewhole.insured.refusals import ConservationError, Refusal
 from makewhole.ledger.database import Store
 from makewhole.ledger.events import Event, chained, plain_text
 from makewhole.ledger.refusals import LogDamaged, LogForked, NotALedger
-from makewhole.ledger.requests import ENDS, KINDS, Body, State
+from makewhole.ledger.requests import ENDS, KINDS, Body
+from makewhole.ledger.state import State
 
 _read = json.JSONDecoder().raw_decode
 # The errors of a request whose event cannot have happened.

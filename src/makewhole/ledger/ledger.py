@@ -16,7 +16,8 @@ from makewhole.ledger.money import read_units
 from makewhole.ledger.receipts import Receipt, Signer
 from makewhole.ledger.refusals import LedgerUnavailable, UnknownBook
 from makewhole.ledger.repairing import Repair, cover_of, repair_book, taking_over
-from makewhole.ledger.requests import VERSION, read_text
+from makewhole.ledger.requests import read_text
+from makewhole.ledger.state import VERSION
 from makewhole.ledger.store import SqliteStore, Store, open_store
 from makewhole.ledger.verifying import Verified, verify_all
 from makewhole.ledger.writing import Request, Waiting, Writer

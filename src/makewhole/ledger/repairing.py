@@ -17,7 +17,8 @@ from makewhole.ledger.following import follow, replay
 from makewhole.ledger.money import due_for
 from makewhole.ledger.receipts import Receipt
 from makewhole.ledger.refusals import LedgerUnavailable, LogDamaged
-from makewhole.ledger.requests import ENDS, State
+from makewhole.ledger.requests import ENDS
+from makewhole.ledger.state import State
 
 
 @dataclass

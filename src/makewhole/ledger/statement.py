@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from makewhole.ledger.requests import State
+from makewhole.ledger.state import State
 
 
 @dataclass(frozen=True)

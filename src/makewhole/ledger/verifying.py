@@ -9,7 +9,7 @@ from makewhole.ledger.database import Store
 from makewhole.ledger.following import replay, snapshot_of
 from makewhole.ledger.receipts import Receipt
 from makewhole.ledger.refusals import LogDamaged
-from makewhole.ledger.requests import State
+from makewhole.ledger.state import State
 
 
 class Verified(NamedTuple):

@@ -22,7 +22,8 @@ from makewhole.ledger.refusals import (
     StoreUnavailable,
     UnknownBook,
 )
-from makewhole.ledger.requests import ENDS, KINDS, Body, State, read_text
+from makewhole.ledger.requests import ENDS, KINDS, Body, read_text
+from makewhole.ledger.state import State
 
 # The most requests that are stored together: the last of them must not wait too long.
 _LARGEST_GROUP = 1_000

@@ -169,7 +169,7 @@ NAME = "crowding"  # what the study calls these runs, beside its logs
 SOME = ("nobody", "10 clairvoyants", "30 invented names")
 
 
-class Case(NamedTuple):
+class Siege(NamedTuple):
     """An attack on a book of this many caps and classes; `named` if customers give their names."""
 
     attack: str
@@ -179,13 +179,13 @@ class Case(NamedTuple):
 
 
 CASES = (
-    *(Case(attack, caps) for caps in (100, 150) for attack in ATTACKS),
-    *(Case(attack, 100, classes) for classes in (3, 10) for attack in SOME),
-    *(Case(attack, 100, named=False) for attack in ("nobody", "1 clairvoyant", "10 clairvoyants")),
+    *(Siege(attack, caps) for caps in (100, 150) for attack in ATTACKS),
+    *(Siege(attack, 100, classes) for classes in (3, 10) for attack in SOME),
+    *(Siege(attack, 100, named=False) for attack in ("nobody", "1 clairvoyant", "10 clairvoyants")),
 )
 
 
-def play_all(seed: int, rounds: int) -> dict[Case, dict[str, float]]:
+def play_all(seed: int, rounds: int) -> dict[Siege, dict[str, float]]:
     """Play every case with one seed."""
     return {
         case: play(case.attack, case.caps, case.classes, seed, named=case.named, rounds=rounds)
@@ -193,12 +193,12 @@ def play_all(seed: int, rounds: int) -> dict[Case, dict[str, float]]:
     }
 
 
-def judge(results: list[dict[Case, dict[str, float]]]) -> list[Claim]:
+def judge(results: list[dict[Siege, dict[str, float]]]) -> list[Claim]:
     """Whether honest customers are served after each attack on a book of 100 or 150 caps."""
     made = []
     for attack in ATTACKS:
         served = {
-            caps: [one[Case(attack, caps)]["served"] for one in results if Case(attack, caps) in one]
+            caps: [one[Siege(attack, caps)]["served"] for one in results if Siege(attack, caps) in one]
             for caps in (100, 150)
         }
         verdict: Verdict = "holds" if min(min(each) for each in served.values()) >= ENOUGH else "fails"
@@ -210,7 +210,7 @@ def judge(results: list[dict[Case, dict[str, float]]]) -> list[Claim]:
     return made
 
 
-def draw(results: list[dict[Case, dict[str, float]]]) -> Any:
+def draw(results: list[dict[Siege, dict[str, float]]]) -> Any:
     """Draw the share of honest bets that are served after every attack; the title says which ones block."""
     least = {case: min(one[case]["served"] for one in results) for case in CASES}
     main = [case for case in CASES if case.classes == 2 and case.named]
@@ -233,6 +233,6 @@ def draw(results: list[dict[Case, dict[str, float]]]) -> Any:
     return figure
 
 
-def _label(case: Case) -> str:
+def _label(case: Siege) -> str:
     classes = f", {case.classes} classes" if case.classes > 2 else ""
     return f"{case.attack} ({case.caps} caps{classes}{'' if case.named else ', no names'})"
