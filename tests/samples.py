@@ -60,6 +60,13 @@ class Foreign:
 _SETTINGS = {"mode", "c_range", "one_sided", "capital", "max_exposure", "lines", "thaw", "stop", "graded"}
 
 
+def sold(f: mw.InsuredForecaster, q: mw.Forecast, y: Any, stake: Any, by: Any = None) -> list[float]:
+    """What one stake is paid: 0 if it is refused."""
+    with contextlib.suppress(mw.StakeRefused):
+        f.stake(q, stake, by=by)
+    return f.settle(q, y) or [0.0]
+
+
 def replay(log: Any, correction: Any = None, **given: Any) -> BacktestResult:
     """Backtest with a forecaster of these settings; `max_stake` is needed, as for any forecaster.
 

@@ -233,5 +233,5 @@ def test_the_benchmark_runs_on_what_is_served(served: Path, tmp_path: Path) -> N
         outcome = studies.run(name, seeds=2, corrections=corrections, jobs=1, out=tmp_path / "out")
         assert outcome.judged
         assert set(outcome.files) == {
-            f"{part}_{name}" for part in ("betting_loss", "loss_by_group", "interval_size")
+            f"{part}_{name}" for part in ("betting_loss", "loss_by_group", "interval_size", "stability")
         }

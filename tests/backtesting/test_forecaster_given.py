@@ -50,7 +50,13 @@ def test_the_forecaster_stays_as_it_was_and_can_be_replayed_again(way: str) -> N
 @pytest.mark.slow
 def test_the_numbers_are_those_of_the_forecaster_itself() -> None:
     log = make_log()
-    made: Any = {"capital": 5.0, "max_stake": 1.0, "lines": mw.Lines(each=1.0), "thaw": None}
+    made: Any = {
+        "capital": 5.0,
+        "max_stake": 1.0,
+        "lines": mw.Lines(each=1.0, share=1.0),
+        "thaw": None,
+        "stop": False,
+    }
     result = mw.backtest(log, mw.InsuredForecaster(**made), by="who", c_hat="c_hat")
     f = mw.InsuredForecaster(**made)
     for row in log.to_dict("records"):

@@ -23,8 +23,8 @@ def log(rows: int = 300) -> pd.DataFrame:
 def test_a_graded_log_is_replayed_as_the_forecaster_would(options: Any, correction: Any) -> None:
     table = log()
     terms: Any = {"mode": "sound", "max_stake": 1.0, "c_range": (0.0, 0.5), "graded": True}
-    result = replay(table, correction=correction, **terms, **options)
-    f = mw.InsuredForecaster(None, correction, **terms, capital=options.get("capital"))
+    result = replay(table, correction=correction, stop=False, **terms, **options)
+    f = mw.InsuredForecaster(None, correction, **terms, capital=options.get("capital"), stop=False)
     late, waiting = 7 if "known" in options else 0, list[Any]()
     for mu, y, stake in table[["mu", "y", "stake"]].itertuples(index=False):
         if late and len(waiting) == late:

@@ -16,7 +16,7 @@ from makewhole.backtesting import backtest as module
 from makewhole.backtesting.limited import LimitedRun
 from makewhole.insured.records import Account
 from makewhole.insured.refusals import StakeRefused
-from samples import replay
+from samples import replay, sold
 
 pytestmark = pytest.mark.slow  # its loops take seconds to compile
 
@@ -196,6 +196,7 @@ def test_what_is_refused_because_of_rounding_is_what_the_forecaster_refuses() ->
     """At her own price a stake takes at most what is left, but for rounding: so begin where nothing is."""
     cap, options = 1e-9, dict(mode="sound", capital=2.0, thaw=mw.Thaw(budget=1.0, above=0.0))
     draw, refused, all_refused = np.random.default_rng(0), 0, 0
+    own = mw.Lines(each=1.0, share=1.0, thaw=0.0)
     for number in range(60):
         options["correction"] = mw.StandardRegret(0.5) if number % 2 else mw.NoCorrection()
         taken, lost = 1.0 + draw.integers(-4, 5) * 2.0**-52, 2.0 * draw.integers(2)
@@ -208,7 +209,7 @@ def test_what_is_refused_because_of_rounding_is_what_the_forecaster_refuses() ->
                 super().__init__(*given, **settings)
                 self.accounts[:, 0], self.totals[0] = taken, lost  # noqa: B023 - used in this round only
 
-        settings: Any = {**options, "lines": mw.Lines(each=1.0, share=1.0), "max_stake": cap, "stop": False}
+        settings: Any = {**options, "lines": own, "max_stake": cap, "stop": False}
         with mock.patch.object(module, "LimitedRun", Late):
             result = replay(log, by="who", trace=True, **settings)
         f = mw.InsuredForecaster(**settings)
@@ -296,7 +297,7 @@ def test_many_rows_in_chunks_are_the_forecasters() -> None:
     f = mw.InsuredForecaster(max_stake=CAP, capital=60.0, lines=options["lines"], thaw=options["thaw"])  # type: ignore[arg-type]  # a dict of several kinds
     paid = []
     for mu, outcome, stake, who, _ in log.itertuples(index=False):
-        paid.append(f.settle(f.forecast(mu=mu), outcome, stake=stake, by=who)[0])
+        paid += sold(f, f.forecast(mu=mu), outcome, stake, who)
     assert result.trace["payment"].tolist() == paid
     assert result.total_loss == f.statement().total_loss
 

@@ -9,7 +9,7 @@ import pytest
 
 import makewhole as mw
 from makewhole.agents import Customers
-from samples import CORRECTIONS, Foreign, replay
+from samples import CORRECTIONS, Foreign, replay, sold
 
 pytestmark = pytest.mark.slow  # its loops take seconds to compile
 
@@ -57,7 +57,7 @@ def test_classes_are_the_forecasters(mode: Any) -> None:
     assert result.peak_loss == pytest.approx(max(0.0, running.max()))
     happened = np.eye(K)[log["y"]]
     fair = (log[["b0", "b1", "b2"]].to_numpy() * (happened - log[["p0", "p1", "p2"]].to_numpy())).sum()
-    assert result.premium == pytest.approx(fair - sum(paid))
+    assert result.premiums == pytest.approx(fair - sum(paid))
 
 
 def one_price_log(rows: int, classes: int, seed: int = 0) -> Any:
@@ -186,7 +186,7 @@ def winning_log(rows: int) -> pd.DataFrame:
 
 def test_capital_is_never_exceeded_and_the_result_says_how_much_was_used() -> None:
     log = winning_log(400)
-    options: Any = dict(mode="sound", correction=mw.NoCorrection(), max_stake=1.0)
+    options: Any = dict(mode="sound", correction=mw.NoCorrection(), max_stake=1.0, stop=False)
     lost = replay(log, **options)
     assert lost.peak_loss > 100
     assert lost.capital is None
@@ -198,7 +198,7 @@ def test_capital_is_never_exceeded_and_the_result_says_how_much_was_used() -> No
     assert kept.certificate is not None
     assert kept.certificate.bound == 5.0
     assert "5 (100.0% used)" in str(kept)
-    f = mw.InsuredForecaster(None, mw.NoCorrection(), capital=5.0, mode="sound", max_stake=1.0)
+    f = mw.InsuredForecaster(None, mw.NoCorrection(), capital=5.0, mode="sound", max_stake=1.0, stop=False)
     for mu, y, b in zip(log["mu"], log["y"], log["stake"], strict=True):
         f.settle(f.forecast(mu=mu), y, stake=b)
     assert kept.total_loss == f.statement().total_loss
@@ -393,25 +393,24 @@ def test_with_names_it_is_the_forecaster_to_the_bit(hold: Any) -> None:
     stake[300:320] = 0.0  # nobody
     given: list[Any] = [None if k % 7 == 0 else name for k, name in enumerate(names)]
     log = hold({"mu": draw.uniform(0.2, 0.8, rows), "y": y, "stake": stake, "who": given})
-    result = replay(log, by="who", capital=20.0, max_stake=1.0, trace=True)
-    f = mw.InsuredForecaster(capital=20.0, max_stake=1.0)
+    lines = mw.Lines(each=8.0, share=1.0)
+    result = replay(log, by="who", capital=20.0, max_stake=1.0, lines=lines, trace=True)
+    f = mw.InsuredForecaster(capital=20.0, max_stake=1.0, lines=lines)
     paid: list[float] = []
     for mu, outcome, b, who in zip(log["mu"], y.tolist(), stake.tolist(), given, strict=True):
-        q = f.forecast(mu=float(mu))
-        f.stake(q, b, by=who)
-        paid += f.settle(q, outcome)
+        paid += sold(f, f.forecast(mu=float(mu)), outcome, b, who)
     assert result.trace is not None
     assert result.trace["payment"].tolist() == paid
     assert result.total_loss == f.statement().total_loss
     assert result.certificate == f.statement().certificate
-    assert f.account("clairvoyant").taken == pytest.approx(8.0, abs=0.7)  # her line
+    assert 7.3 < f.account("clairvoyant").taken <= 1.2 * 8.0  # her line, and what may thaw
     alone = replay(log, by="who", capital=20.0, max_stake=1.0, lines=None, trace=True)
     assert alone.trace is not None
     assert alone.trace["payment"][:100].tolist() != paid[:100]
 
 
 def test_a_thaw_in_a_backtest_is_the_forecasters() -> None:
-    log = pd.DataFrame({"mu": [0.5] * 400, "y": [1] * 400, "stake": [1.0] * 200 + [0.0] * 200})
+    log = pd.DataFrame({"mu": [0.5] * 800, "y": [1] * 800, "stake": [1.0] * 200 + [0.0] * 600})
     result = mw.backtest(log, max_stake=1.0, trace=True)
     f = mw.InsuredForecaster(max_stake=1.0)
     published = []
@@ -450,7 +449,7 @@ def test_capital_and_certificate_are_the_forecasters(
     f = mw.InsuredForecaster(max_stake=1.0, **settings)
     paid: list[float] = []
     for mu, y, b in zip(log["mu"].tolist(), log["y"].tolist(), log["stake"].tolist(), strict=True):
-        paid += f.settle(f.forecast(mu=mu), y, stake=b)
+        paid += sold(f, f.forecast(mu=mu), y, b)
     assert result.trace is not None
     assert result.trace["payment"].tolist() == paid
     assert (result.certificate, result.capital) == (f.certificate(), f.capital)
@@ -475,5 +474,6 @@ def test_names_may_be_missing_in_every_way(names: Any) -> None:
 def test_customers_with_names_decide_at_their_own_price() -> None:
     log = pd.DataFrame({"mu": [0.5] * 400, "y": 1, "view": 0.6, "who": "ann"})
     customers = Customers(hedgers=0.0, informed=1.0, view="view")
-    result = replay(log, by="who", customers=customers, capital=20.0, max_stake=1.0)
+    lines = mw.Lines(each=8.0, share=1.0)
+    result = replay(log, by="who", customers=customers, capital=20.0, max_stake=1.0, lines=lines)
     assert 0 < result.turnover < 60  # she leaves when her own price is above her edge

@@ -165,7 +165,14 @@ def test_late_outcomes_keep_to_the_bound_if_the_rate_is_small(wait: int) -> None
 def test_with_classes_the_bound_is_that_of_all_their_caps() -> None:
     draw, lost, weight = np.random.default_rng(1), {None: 0.0, "a": 0.0, "b": 0.0}, 0.0
     f = mw.InsuredForecaster(
-        None, mw.Balance(0.25, 2), max_stake=1, c_range=(0.0, 0.0), classes=3, capital=1e4, lines=None
+        None,
+        mw.Balance(0.25, 2),
+        max_stake=1,
+        c_range=(0.0, 0.0),
+        classes=3,
+        capital=1e4,
+        lines=None,
+        stop=False,
     )
     for t in range(2000):
         names = ["a", "b"][: 1 + t % 2]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import makewhole as mw
 from makewhole.corrections import Terms
+from samples import sold
 
 SHAPES = ["exponential", "linear", "guard"]
 
@@ -150,7 +151,7 @@ def test_a_compiled_backtest_is_the_forecaster_to_the_bit(shape: Any) -> None:
     result = mw.backtest(log, correction=rule, max_stake=1, trace=True)
     f = mw.InsuredForecaster(None, rule, max_stake=1, c_range=(0.0, 0.5))
     payments = [
-        f.settle(f.forecast(mu=mu), y, stake=b)[0]
+        sold(f, f.forecast(mu=mu), y, b)[0]
         for mu, b, y in zip(log.mu.tolist(), log.stake.tolist(), log.y.tolist(), strict=True)
     ]
     assert result.trace is not None

@@ -115,7 +115,9 @@ def test_a_greedy_adversary_stays_within_the_bound(wait: int) -> None:
     assert 0.3 < besiege(f, Witness(rate, 1.0), 1500, 1.999, wait, 0) <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("limits", [{}, {"capital": 30.0}, {"lines": mw.Lines(each=9.0)}])
+@pytest.mark.parametrize(
+    "limits", [{}, {"capital": 30.0, "stop": False}, {"lines": mw.Lines(each=9.0), "stop": False}]
+)
 def test_with_a_capital_no_feature_loses_more_than_the_bound(limits: Any) -> None:
     f = mw.InsuredForecaster(
         None, mw.Balance(1 / 3, 2), mode="sound", max_stake=1, c_range=(0.0, 0.0), **limits

@@ -371,7 +371,7 @@ def test_a_backtest_keeps_to_it_where_every_step_is_below_half_a_rounding_of_the
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["exact", "sound"])
-@pytest.mark.parametrize("cap", [1.0, 0.7, 1e-100, 3e99])
+@pytest.mark.parametrize("cap", [1.0, 0.7, 1e-100, 3e59])
 def test_neither_many_stakes_nor_odd_caps_nor_tiny_bets_pass_it(mode: Any, cap: float) -> None:
     rate = 0.4
     f = mw.InsuredForecaster(None, mw.Reserve(rate), mode=mode, max_stake=cap, c_range=(0.0, 0.0))

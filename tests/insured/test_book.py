@@ -13,6 +13,7 @@ import makewhole as mw
 from samples import open_of
 
 SOUND: dict[str, Any] = {"mode": "sound", "max_stake": 2.0}
+ANY: dict[str, Any] = {"lines": None, "stop": False}  # customers pay one price, however high
 # How each kind of book is made, and which groups its forecasts may belong to.
 BOOKS: Any = {
     "exact": (lambda: mw.InsuredForecaster(max_stake=2, c_range=(-0.25, 0.25)), [()]),
@@ -20,7 +21,14 @@ BOOKS: Any = {
     "one-sided": (lambda: mw.InsuredForecaster(None, mw.Reserve(0.1), max_stake=2, one_sided=True), [()]),
     "one-sided classes": (
         lambda: mw.InsuredForecaster(
-            None, mw.Reserve(0.1), max_stake=2, one_sided=True, classes=3, capital=30.0, lines=None
+            None,
+            mw.Reserve(0.1),
+            max_stake=2,
+            one_sided=True,
+            classes=3,
+            capital=30.0,
+            lines=None,
+            stop=False,
         ),
         [()],
     ),
@@ -30,7 +38,7 @@ BOOKS: Any = {
         [()],
     ),
     "guarded": (
-        lambda: mw.InsuredForecaster(None, mw.NoCorrection(), **SOUND, capital=20.0, lines=None),
+        lambda: mw.InsuredForecaster(None, mw.NoCorrection(), **SOUND, capital=20.0, **ANY),
         [()],
     ),
     "classes": (
@@ -38,7 +46,7 @@ BOOKS: Any = {
         [()],
     ),
     "guarded classes": (
-        lambda: mw.InsuredForecaster(None, mw.StandardRegret(), **SOUND, classes=3, capital=15.0, lines=None),
+        lambda: mw.InsuredForecaster(None, mw.StandardRegret(), **SOUND, classes=3, capital=15.0, **ANY),
         [()],
     ),
     "apart": (
@@ -59,7 +67,7 @@ BOOKS: Any = {
     ),
     "overlapping": (
         lambda: mw.InsuredForecaster(
-            None, mw.OverlappingReserve(0.1), **SOUND, max_exposure=0.5, capital=60.0, lines=None
+            None, mw.OverlappingReserve(0.1), **SOUND, max_exposure=0.5, capital=60.0, **ANY
         ),
         [(), ("a",), ("a", "b"), ("b", "c")],
     ),

@@ -40,15 +40,13 @@ def market(
         if names:
             who = f"clairvoyant {t % invented}" if attacking else f"customer {draw.randrange(customers)}"
         q = f.forecast(mu=0.5)
-        c = float(f.quote(q, by=who).c if names else q.c)
-        b = 0.0
-        if attacking and c < 0.5 - 1e-6:
-            b = 1.0 if y else -1.0
-        elif not attacking:
+        own, b = f.quote(q, by=who), 0.0
+        if attacking:
+            b = own.room[y]  # as much as she may, on what will happen
+        else:
             asked += t >= counted_from
-            if c <= TOLERANCE:
-                b = draw.choice((-1.0, 1.0))
-                served += t >= counted_from
+            b = own.room[draw.randrange(2)] if own.c <= TOLERANCE else 0.0
+            served += bool(b) and t >= counted_from
         payments = f.settle(q, y, b or None, by=who)
         paid = sum(payments)
         total += paid
@@ -57,9 +55,9 @@ def market(
     return Seen(served / asked, taken, peak)
 
 
-def books() -> dict[str, mw.InsuredForecaster]:
-    return {
-        "default": mw.InsuredForecaster(max_stake=1),
+def books(*, names: bool) -> dict[str, mw.InsuredForecaster]:
+    """Without a capital there are no lines, so names make no difference."""
+    return ({} if names else {"default": mw.InsuredForecaster(max_stake=1)}) | {
         "a capital of 150": mw.InsuredForecaster(max_stake=1, capital=150),
         "a capital of 100": mw.InsuredForecaster(max_stake=1, capital=100),
     }
@@ -73,18 +71,18 @@ def within_certificate(f: mw.InsuredForecaster, seen: Seen) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_with_names_nine_in_ten_are_served_at_once(seed: int) -> None:
-    for name, f in books().items():
+    for name, f in books(names=True).items():
         seen = market(f, 10_000, seed=seed, names=True, customers=50)
         assert seen.served >= 0.9, name
         assert within_certificate(f, seen)
-        if f.lines is not None:
-            assert seen.taken <= f.lines.each
+        assert f.lines is not None
+        assert seen.taken <= 1.2 * f.lines.each
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_without_names_nine_in_ten_are_served_5000_rounds_later(seed: int) -> None:
-    for name, f in books().items():
+    for name, f in books(names=False).items():
         seen = market(f, 10_000, seed=seed, names=False, customers=50, counted_from=5_200)
         assert seen.served >= 0.9, name
         assert within_certificate(f, seen)
@@ -130,7 +128,7 @@ def test_who_comes_back_is_stopped_by_her_own_line() -> None:
     f = mw.InsuredForecaster(max_stake=1, capital=150)
     seen = market(f, 20_000, seed=0, names=True, customers=50, back=0.1)
     assert seen.served >= 0.95
-    assert seen.taken <= 60.0
+    assert seen.taken <= 1.2 * 6.0
 
 
 @pytest.mark.slow

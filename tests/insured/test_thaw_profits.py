@@ -26,6 +26,11 @@ MOVES = st.lists(
 )
 
 
+def book(*given: Any, **settings: Any) -> mw.InsuredForecaster:
+    """A forecaster that sells at any price."""
+    return mw.InsuredForecaster(*given, **({"stop": False} | settings))
+
+
 class Witness:
     """Adds up payments by itself, and so knows the total loss and the largest profit."""
 
@@ -86,9 +91,7 @@ MAKERS: dict[str, Any] = {
 def test_the_certificate_does_not_grow(name: str, moves: list[Any], share: float, budget: float) -> None:
     """What the correction is told is at most 5 over every stretch of time: so the real loss is, too."""
     thaw = mw.Thaw(budget=budget, share=share, above=0.0)
-    f = mw.InsuredForecaster(
-        None, MAKERS[name](), mode="sound", max_stake=1, capital=1e3, thaw=thaw, **NARROW
-    )
+    f = book(None, MAKERS[name](), mode="sound", max_stake=1, capital=1e3, thaw=thaw, **NARROW)
     assert f.certificate().bound == pytest.approx(5.0 + budget)
     seen = play(f, moves, 0.0)
     target(math.fsum(seen.payments))
@@ -100,7 +103,7 @@ def test_a_share_of_all_profits_is_given_back_to_who_waits_and_no_more() -> None
     """Without the theorem's 'at most the largest profit' the last of these would pass the capital."""
     for share, lost in ((0.5, -15.0), (1.0, 5.0)):
         thaw = mw.Thaw(share=share, above=0.0)
-        f = mw.InsuredForecaster(None, mw.Barrier(5.0, keep_gains=False), capital=1e3, max_stake=1, thaw=thaw)
+        f = book(None, mw.Barrier(5.0, keep_gains=False), capital=1e3, max_stake=1, thaw=thaw)
         earned(f, 80)
         assert f.statement().total_loss == pytest.approx(-40.0, abs=1.0)
         for _ in range(60):
@@ -111,7 +114,7 @@ def test_a_share_of_all_profits_is_given_back_to_who_waits_and_no_more() -> None
 
 
 def test_without_profits_nothing_thaws() -> None:
-    f = mw.InsuredForecaster(None, mw.Reserve(0.1), mode="sound", max_stake=1, thaw=mw.Thaw(share=1.0))
+    f = book(None, mw.Reserve(0.1), mode="sound", max_stake=1, thaw=mw.Thaw(share=1.0))
     attacked(f, 100)
     before = f.peek(mu=0.5).c
     idle(f, 500)
@@ -122,13 +125,13 @@ def test_without_profits_nothing_thaws() -> None:
 def test_a_reserve_with_room_below_0_certifies_every_stretch() -> None:
     """λ falls to −½ while ĉ is ½, so what was won can be lost again, and a share of it once more."""
     thaw = mw.Thaw(share=0.8, above=0.0)
-    f = mw.InsuredForecaster(None, mw.Reserve(0.1), mode="sound", max_stake=1, thaw=thaw)
-    plain = mw.InsuredForecaster(None, mw.Reserve(0.1), mode="sound", max_stake=1)
+    f = book(None, mw.Reserve(0.1), mode="sound", max_stake=1, thaw=thaw)
+    plain = book(None, mw.Reserve(0.1), mode="sound", max_stake=1)
     assert (plain.certificate().bound, f.certificate().bound) == (5.0, 10.0)
     for _ in range(60):
         f.settle(f.forecast(mu=0.5, c_hat=0.5), 0, stake=1.0)
     assert f.statement().total_loss < -30.0  # it goes on winning at λ = −½, and that is forgotten
-    f = mw.InsuredForecaster(None, mw.Reserve(0.1), mode="sound", max_stake=1, thaw=thaw)
+    f = book(None, mw.Reserve(0.1), mode="sound", max_stake=1, thaw=thaw)
     for _ in range(6):
         f.settle(f.forecast(mu=0.5, c_hat=0.5), 0, stake=1.0)
     profit = -f.statement().total_loss
@@ -141,9 +144,7 @@ def test_a_reserve_with_room_below_0_certifies_every_stretch() -> None:
 @settings(max_examples=60)
 @given(MOVES, st.sampled_from([0.5, 1.0]))
 def test_a_reserve_keeps_to_what_it_certifies(moves: list[Any], share: float) -> None:
-    f = mw.InsuredForecaster(
-        None, mw.Reserve(0.2), mode="sound", max_stake=1, thaw=mw.Thaw(share=share, above=0.0)
-    )
+    f = book(None, mw.Reserve(0.2), mode="sound", max_stake=1, thaw=mw.Thaw(share=share, above=0.0))
     assert f.certificate().bound == 5.0
     seen = play(f, moves)
     target(math.fsum(seen.payments))
@@ -169,7 +170,7 @@ def test_with_a_capital_it_holds_under_any_correction(
     make: Any, one_sided: bool, moves: list[Any], share: float
 ) -> None:
     thaw = mw.Thaw(share=share, above=0.0)
-    f = mw.InsuredForecaster(None, make(), capital=6.0, max_stake=1, one_sided=one_sided, thaw=thaw)
+    f = book(None, make(), capital=6.0, max_stake=1, one_sided=one_sided, thaw=thaw)
     bound = f.certificate().bound
     assert bound is not None
     assert bound <= 6.0
@@ -191,7 +192,7 @@ def test_with_late_outcomes_it_grows_by_what_is_open_at_once(
 ) -> None:
     thaw, made = mw.Thaw(share=1.0, above=0.0), MAKERS[name]()
     limits: Any = dict(capital=1e3, max_exposure=max_exposure, **NARROW)
-    f = mw.InsuredForecaster(None, made, mode="sound", max_stake=1, thaw=thaw, **limits)
+    f = book(None, made, mode="sound", max_stake=1, thaw=thaw, **limits)
     seen, waiting = Witness(f), []
     for b, place, settles in moves:
         q = f.forecast(mu=0.5)
@@ -210,9 +211,7 @@ def test_with_late_outcomes_it_grows_by_what_is_open_at_once(
 
 def test_classes_in_sound_mode_have_one_profit_for_all() -> None:
     thaw = mw.Thaw(share=1.0, above=0.0)
-    f = mw.InsuredForecaster(
-        None, mw.Barrier(9.0, keep_gains=False), max_stake=1, classes=3, capital=1e3, thaw=thaw
-    )
+    f = book(None, mw.Barrier(9.0, keep_gains=False), max_stake=1, classes=3, capital=1e3, thaw=thaw)
     assert f.certificate().bound == pytest.approx(9.0)
     draw, seen = np.random.default_rng(0), Witness(f)
     for t in range(3000):
@@ -228,9 +227,7 @@ def test_classes_in_sound_mode_have_one_profit_for_all() -> None:
 @pytest.mark.parametrize("mode", ["exact", "sound"])
 def test_the_mean_loss_of_gradient_descent_still_vanishes(mode: Any) -> None:
     """What it is told over a stretch is at most twice R·M·√steps/rate."""
-    f = mw.InsuredForecaster(
-        None, mw.StandardRegret(0.5), mode=mode, max_stake=1, thaw=mw.Thaw(share=1.0), **NARROW
-    )
+    f = book(None, mw.StandardRegret(0.5), mode=mode, max_stake=1, thaw=mw.Thaw(share=1.0), **NARROW)
     assert f.certificate().bound is None
     earned(f, 300)
     profit = -f.statement().total_loss
@@ -243,7 +240,7 @@ def test_the_mean_loss_of_gradient_descent_still_vanishes(mode: Any) -> None:
 
 
 def test_a_file_keeps_the_largest_profit(tmp_path: Any) -> None:
-    f = mw.InsuredForecaster(max_stake=1, capital=10, thaw=mw.Thaw(share=0.5))
+    f = book(max_stake=1, capital=10, thaw=mw.Thaw(share=0.5))
     earned(f, 20)
     attacked(f, 100)
     idle(f, 3)
@@ -258,7 +255,7 @@ def test_a_file_keeps_the_largest_profit(tmp_path: Any) -> None:
 
 
 def test_a_file_with_a_profit_that_cannot_be_is_refused() -> None:
-    f = mw.InsuredForecaster(max_stake=1, capital=10, thaw=mw.Thaw(share=0.5))
+    f = book(max_stake=1, capital=10, thaw=mw.Thaw(share=0.5))
     earned(f, 20)
     for profit in (1.0, 1e6):
         plain = f.to_state()
@@ -270,9 +267,7 @@ def test_a_file_with_a_profit_that_cannot_be_is_refused() -> None:
 @pytest.mark.parametrize("options", [{}, {"classes": 2}])
 def test_a_cap_on_exposure_that_is_never_met_changes_nothing(options: dict[str, Any]) -> None:
     made = [
-        mw.InsuredForecaster(
-            None, mw.StandardRegret(0.5), max_stake=1, thaw=mw.Thaw(share=0.5), max_exposure=most, **options
-        )
+        book(None, mw.StandardRegret(0.5), max_stake=1, thaw=mw.Thaw(share=0.5), max_exposure=most, **options)
         for most in (None, 1e9)
     ]
     for f in made:
@@ -286,7 +281,7 @@ def test_a_cap_on_exposure_that_is_never_met_changes_nothing(options: dict[str, 
 
 
 def test_many_at_once_are_as_one_by_one() -> None:
-    one, many = (mw.InsuredForecaster(max_stake=1, thaw=mw.Thaw(share=0.5)) for _ in range(2))
+    one, many = (book(max_stake=1, thaw=mw.Thaw(share=0.5)) for _ in range(2))
     for f in (one, many):
         earned(f, 50)
         attacked(f, 300)
@@ -304,23 +299,21 @@ def test_many_at_once_are_as_one_by_one() -> None:
         (lambda: mw.Thaw(share=1.5), "share must"),
         (lambda: mw.Thaw(share=-0.1), "share must"),
         (
-            lambda: mw.InsuredForecaster(None, mw.Reserve(0.1), max_stake=1, thaw=mw.Thaw(share=0.5)),
+            lambda: book(None, mw.Reserve(0.1), max_stake=1, thaw=mw.Thaw(share=0.5)),
             "could be lost twice",
         ),
         (
-            lambda: mw.InsuredForecaster(
-                None, mw.Reserve(0.1), max_stake=1, one_sided=True, thaw=mw.Thaw(share=0.5)
-            ),
+            lambda: book(None, mw.Reserve(0.1), max_stake=1, one_sided=True, thaw=mw.Thaw(share=0.5)),
             "could be lost twice",
         ),
         (
-            lambda: mw.InsuredForecaster(
+            lambda: book(
                 None, mw.OverlappingReserve(0.1), mode="sound", max_stake=1, thaw=mw.Thaw(share=0.5)
             ),
             "a group could lose what others have won",
         ),
         (
-            lambda: mw.InsuredForecaster(max_stake=1, capital=5, thaw=mw.Thaw(root=1, share=0.5)),
+            lambda: book(max_stake=1, capital=5, thaw=mw.Thaw(root=1, share=0.5)),
             "a budget that does not grow",
         ),
     ],

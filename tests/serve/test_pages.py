@@ -90,7 +90,7 @@ def test_a_passenger_insures_is_paid_and_checks_her_receipt(
     ann.sign_in(server.texts["ann"])
     page.goto(f"/books/{BOOK}")
     page.get_by_role("link", name="Open", exact=True).click()
-    page.get_by_label("Search").fill("UA 1")
+    page.get_by_label("Begins with").fill("UA 1")
     page.get_by_role("button", name="Show").click()
     page.get_by_role("link", name=id_).click()
     page.get_by_label("One choice per line").fill("fly: 0, 9000\ntrain: 2500, 2500")
@@ -357,10 +357,9 @@ def test_a_book_with_groups_shows_which_of_them_loses(browser: Browser, tmp_path
     where = str(tmp_path / "books.db")
     with served(tmp_path, where) as made:
         with Ledger.open(where) as ledger:
-            apart = mw.Grouped(mw.Barrier(5_000_000, spread=0.02))
-            book = ledger.create(
-                "grouped", capital=90_000_000, max_stake=10_000, unit="cent", correction=apart
-            )
+            apart: Any = {"correction": mw.Grouped(mw.Barrier(5_000_000, spread=0.02))}
+            apart["lines"] = mw.Lines(each=3_600_000, share=1.0)
+            book = ledger.create("grouped", capital=90_000_000, max_stake=10_000, unit="cent", **apart)
             for group, count, stake in (("<losing>", 200, 9_000), ("unlucky", 1, 1_000), ("won", 20, -500)):
                 for number in range(count):
                     id_ = f"{group} {number}"

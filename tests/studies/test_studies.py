@@ -435,7 +435,7 @@ def test_a_study_of_adversaries_writes_its_folder(tmp_path: Path) -> None:
             ["market", "--data", __file__],
             "must be the folder with MNIST and Adult, except for flights and honesty",
         ),
-        (["mnist", "--cautious", "0.3"], "--cautious is for the study of flights, not of mnist"),
+        (["mnist", "--cautious", "0.3"], "--cautious is for the study of flights, honesty, not of mnist"),
         (["all", "--data", "/dev/null"], "must be the folder with MNIST and Adult"),
         (["adversaries", "--out", "/dev/null/x"], "Not a directory"),
     ],

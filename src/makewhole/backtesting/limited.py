@@ -77,7 +77,7 @@ def _limits(names: list[Name], book: LineBook) -> Any:
     """Return the limits of these names, as customers and as groups; one for all, if none has its own."""
     several = names if book.named else [""]
     pairs = [(book.limit_of(name, last=True), book.limit_of(name, last=False)) for name in several]
-    return np.array(pairs, dtype=np.float64)
+    return np.array(pairs, dtype=np.float64).reshape(-1, 2, len(Limit._fields))  # also if there are none
 
 
 def thaw_terms(thaw: Thaw | None, correction: BookCorrection) -> ThawTerms:
