@@ -136,16 +136,18 @@ def half_the_risk_pays(results: list[dict[str, Any]]) -> list[Claim]:
         else:
             text = f"with insurance ({way}), an airline that reports half of the risk earns less than an "
             text += "honest one"
-            made.append(seasons.claim(text, f"§6, {CONFIDENCE}", all_positive(_opposite(gains)), numbers))
+            made.append(
+                seasons.claim(text, f"ours, about §6: {CONFIDENCE}", all_positive(_opposite(gains)), numbers)
+            )
     return made
 
 
 def best_response_is_honest(results: list[dict[str, Any]]) -> list[Claim]:
     """Whether the best report found by search earns at most `WORTH` more than the honest one."""
     seasons = Seasons(results)
-    quotes = dict.fromkeys(seasons.insured, CONFIDENCE)
+    quotes = dict.fromkeys(seasons.insured, f"ours, about §6: {CONFIDENCE}")
     return [
-        _best_response(seasons, way, f"§6, {quote}") for way, quote in ({UNINSURED: MAY_LIE} | quotes).items()
+        _best_response(seasons, way, where) for way, where in ({UNINSURED: f"§6, {MAY_LIE}"} | quotes).items()
     ]
 
 
@@ -163,6 +165,9 @@ def _best_response(seasons: Seasons, way: str, where: str) -> Claim:
     if all(each.values()):
         numbers += f"; with a report chosen for each flight: {listed(each)}"
     insured = "without insurance" if way == UNINSURED else f"with insurance ({way})"
+    if way == UNINSURED:
+        text = f"{insured}, some report earns over {100 * WORTH:g} % more than the honest one"
+        return seasons.claim(text, where, all_positive(_opposite(seasons.at_every_mix(spare))), numbers)
     text = f"{insured}, no report earns over {100 * WORTH:g} % more than the honest one"
     return seasons.claim(text, where, all_positive(seasons.at_every_mix(spare)), numbers)
 

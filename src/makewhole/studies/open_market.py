@@ -354,10 +354,10 @@ everyone pays for what she herself takes. A thaw lowers the price again while no
 that the certificate counts. It is paid for: of the same capital half is the barrier's and half the thaw's,
 so against somebody who keeps coming the barrier alone serves more. Lines do nothing against invented names.
 With a thaw of {CAPITAL / 2:g} caps the swap corrections and the linear barrier serve again, gradient
-descent and reserve only in part. No correction at all serves everybody, but nothing bounds what it loses. A
-premium is above fair odds, the model's own ĉ included, and missing where nobody was served. The cap is 1,
-the barriers' capital {CAPITAL:g}; the seeds draw who comes. Without MAKEWHOLE_DATA, the folder of MNIST and
-the games, only coins and flights are replayed.""",
+descent and reserve only in part. Running without a correction serves everybody, but nothing bounds what it
+loses. A premium is above fair odds, the model's own ĉ included, and missing where nobody was served. The
+cap is 1, the barriers' capital {CAPITAL:g}; the seeds draw who comes. Without MAKEWHOLE_DATA, the folder of
+MNIST and the games, only coins and flights are replayed.""",
     shown="You have just seen how many honest customers are served, and what is taken by those who know "
     "better, with and without lines and a thaw.",
     next_step="Next, try it on a log of your own: mw.backtest(log, mw.InsuredForecaster(capital=..., "

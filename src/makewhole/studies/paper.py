@@ -87,7 +87,7 @@ INTRODUCTION = (
     Item("Alternatives lose in practice", "§1",
          "several seemingly reasonable alternative algorithms not only lack theoretical guarantees, but "
          "often suffer from positive average betting loss in practice.",
-         _TASKS, ("none positive", "leader positive", "Appendix C")),
+         _TASKS, ("none positive", "leader positive")),
 )  # fmt: skip
 
 BACKGROUND = (
@@ -141,11 +141,11 @@ DECISIONS = (
          _BETS, ("Desideratum 1′", "Proposition 2")),
     Item("The naive payment", "§3.1",
          "an agent can choose payment(Y) := E_{Y∼μ_t}[l_t(a_t, Y)] − l_t(a_t, Y) to satisfy desideratum 1'.",
-         _STATEMENTS, ("§3.1",)),
+         _STATEMENTS, ("§3.1, as printed", "§3.1, mended")),
     Item("It can be exploited", "§3.1",
          "However, if the forecaster offers any side payment, it could be subject to exploitation. For "
          "example, decision agents could request the forecaster to pay $1 under any outcome y_t.",
-         _STATEMENTS, ("§3.1",)),
+         _STATEMENTS, ("§3.1, exploited",)),
     Item("Fair bets with a cap", "§3.2",
          "{payment(Y) := b(Y − μ_t) − |b|c_t, ∀b ∈ [−M, M]} … The constant M ∈ R_+ caps the maximum "
          "payment each decision agent can request",
@@ -251,7 +251,7 @@ FLIGHTS = (
     Item("The airline does not lose", "§6",
          "if the airline follows Algorithm 1 the airline is also guaranteed to not lose money from the "
          "“delay insurance” in the long run (no matter what the passengers do)",
-         _FLIGHTS, ("no loss",)),
+         _FLIGHTS, ("no loss", "Theorem 1, second half")),
     Item("“For free”", "§6",
          "the airline should be incentivized to implement the insurance mechanism to benefit its "
          "passengers “for free”.",
@@ -308,7 +308,7 @@ FLIGHTS = (
     Item("Why: cautious passengers decide better", "§6.2",
          "With the betting mechanism, their worst case utility becomes closer to their actual true "
          "utility, so their decision (a=1 or a=0) will better maximize their true utility.",
-         _FLIGHTS, ("Proposition 2", "demand")),
+         _FLIGHTS, note="a reason, not judged: who decides better is not measured"),
     Item("Figure 1: faster convergence", "caption of Figure 1",
          "In general the middle panel achieves faster convergence",
          _FLIGHTS, ("faster, revenue", "faster, total utility")),
@@ -372,7 +372,7 @@ TASKS = (
     Item("Honesty, fairness, law", "§8",
          "Future work can explore social issues that arise, such as honesty, fairness, and moral/legal "
          "implications.",
-         ("studies/honesty.py",), ("§8",)),
+         ("studies/honesty.py",), note="a question; the study of honesty begins to answer it"),
 )  # fmt: skip
 
 APPENDIX = (
@@ -459,7 +459,7 @@ APPENDIX = (
          _STATEMENTS, ("Theorem 2", "the proof of Theorem 2")),
     Item("K² = √(T/log T)", "Appendix C",
          "if we choose K² = √(T/log T) then the swap regret R_T^swap is bounded by O(√(T log T)).",
-         _STATEMENTS, ("Theorem 2",)),
+         _STATEMENTS, ("Theorem 2, as printed",)),
     Item("Lemma 2", "Appendix C",
          "((1/T) Σ_{t=1}^T s_t(r_t + s_t λ_t))² ≤ (R_T^swap/T²) Σ_{t=1}^T s_t²",
          _STATEMENTS, ("Lemma 2",)),
