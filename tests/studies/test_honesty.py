@@ -66,7 +66,7 @@ def verdicts(claims: list[Any]) -> list[str]:
 def test_a_lie_that_pays_is_called_so_and_one_that_does_not_too() -> None:
     pays = made_up({UNINSURED: 2.0, "swap": 1.0, CAPITAL: -1.0})
     assert verdicts(honesty_claims.half_the_risk_pays(pays)) == ["holds", "fails", "holds"]
-    assert verdicts(honesty_claims.best_response_is_honest(pays)) == ["fails", "fails", "fails"]
+    assert verdicts(honesty_claims.best_response_is_honest(pays)) == ["holds", "fails", "fails"]
     assert verdicts(honesty_claims.insurance_makes_lies_pay_less(pays)) == ["holds"]
     honest = made_up({UNINSURED: -2.0, "swap": -2.0, CAPITAL: 0.1})
     assert verdicts(honesty_claims.half_the_risk_pays(honest)) == ["fails", "holds", "fails"]
