@@ -55,6 +55,8 @@ def state_book(book: BetBook, group: Name | None, groups: Mapping[Name, Statemen
         notes.append(f"the correction's range is narrower than {needed}: no guarantee")
     scope = book.scope(group)
     totals = scope.totals
+    if book.lines is None and totals.bets and group is None:
+        notes.append("there are no lines: a customer who keeps beating the forecast raises everyone's price")
     return Statement(
         correction=repr(book.corrections[0]),
         max_stake=book.max_stake,
