@@ -343,7 +343,7 @@ def test_a_stake_at_an_old_price_is_refused_by_the_line_itself() -> None:
         entry.legs[0].add(journal, b, 0.0)
         journal.keep(entry)
         entry.at_risk = worst_loss(entry.legs)
-        accounts.enter(entry, stake, 0)
+        accounts.enter(entry, stake, accounts.limits(("she",)), 0)
         entry.stakes.append(stake)
 
     take(0.5)

@@ -27,7 +27,7 @@ from makewhole.insured.certificates import (
 from makewhole.insured.evidence import bet
 from makewhole.insured.grouping import read_groups
 from makewhole.insured.journal import Journal, Journaled
-from makewhole.insured.lines import LineBook, Lines, read_levels
+from makewhole.insured.lines import Limits, LineBook, Lines, read_levels
 from makewhole.insured.memories import Memories
 from makewhole.insured.payments import Closing, check_conserved, pay
 from makewhole.insured.prices import check_price
@@ -260,10 +260,12 @@ class BetBook(Journaled):
         amounts = self.reader.read(entry, stake)
         name, own = levels[-1] if levels else None, -math.inf
         surcharges: tuple[float, ...] = ()
+        limits: Limits = []
         if lines is None:
             levels = ()
         elif levels:
-            own = lines.price(levels, self.everyone.totals.rounds)
+            limits = lines.limits(levels)
+            own = lines.price(limits, self.everyone.totals.rounds)
             if own > (legs[0].mu if self.one_sided else legs[0].c) or len(legs) > 1:
                 surcharges = lines.surcharges(legs, amounts, own)
         if price is not None:
@@ -287,8 +289,8 @@ class BetBook(Journaled):
         placed, lowered = _new(Stake, (parts, name, levels, surcharges)), then < before
         if lines is not None and (levels or stakes):
             if levels:
-                lines.check_shares((entry, *along), placed)
-            lowered = lines.enter(entry, placed, totals.rounds) and lowered
+                lines.check_shares((entry, *along), amounts, limits)
+            lowered = lines.enter(entry, placed, limits, totals.rounds) and lowered
         if self.stop and not lowered:
             high = [leg.proposal[0] > least for leg, least in zip(legs, self.memories.least, strict=True)]
             thawing = any(high) and self._to_concede() > 0.0
@@ -556,7 +558,7 @@ class BetBook(Journaled):
         """μ and c of each leg for a customer of these levels."""
         if self.lines is None or not levels:
             return [(leg.mu, leg.c) for leg in entry.legs]
-        price = self.lines.price(levels, self.everyone.totals.rounds)
+        price = self.lines.price(self.lines.limits(levels), self.everyone.totals.rounds)
         return [self.lines.own(leg, price) for leg in entry.legs]
 
     def own_forecast(self, entry: Open, levels: tuple[Name, ...]) -> Forecast:

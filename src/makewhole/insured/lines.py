@@ -128,6 +128,10 @@ class Limit(NamedTuple):
     room: float
 
 
+# The names of a customer with their limits; her own name is the last.
+Limits = list[tuple[Name, Limit]]
+
+
 class Customer(NamedTuple):
     """What a customer has `taken`, net, and how much more she may take (`InsuredForecaster.account`).
 
@@ -184,7 +188,7 @@ class LineBook:
             return self._limit_of(name, last=last)
         return self.own_limit if last else self.group_limit
 
-    def limits(self, levels: tuple[Name, ...]) -> list[tuple[Name, Limit]]:
+    def limits(self, levels: tuple[Name, ...]) -> Limits:
         """The names of a customer with their limits; her own name is the last."""
         if len(levels) == 1 and not self.named:  # the usual case
             return [(levels[0], self.own_limit)]
@@ -198,10 +202,10 @@ class LineBook:
         taken, since = account.total + account.low, rounds - account.since
         return rules.thawed_line(limit.line, limit.scale, self.thaw, taken, account.thawed, since)
 
-    def price(self, levels: tuple[Name, ...], rounds: int) -> float:
-        """The least c (one-sided: ask) for a customer of these levels: the highest price among them."""
+    def price(self, limits: Limits, rounds: int) -> float:
+        """The least c (one-sided: ask) for a customer with these limits: the highest among her names."""
         price = self.spread
-        for name, limit in self.limits(levels):
+        for name, limit in limits:
             account = self.accounts.get(name, _NEW)
             line = limit.line + self.thawed(account, limit, rounds)
             left = rules.left_of(line, account.total, account.low)
@@ -230,16 +234,17 @@ class LineBook:
                 left = min(left, max(0.0, limit.most - held))
         return left
 
-    def check_shares(self, entries: Sequence[Open], stake: Stake) -> None:
+    def check_shares(self, entries: Sequence[Open], amounts: tuple[float, ...], limits: Limits) -> None:
         """Refuse a stake with which a name would hold more than its share of the cap.
 
         `entries` are the open forecasts that share one cap: in a ledger, all versions of an id.
         """
-        for name, limit in self.limits(stake.levels):
+        fresh = len(entries) == 1 and not entries[0].stakes
+        for name, limit in limits:
             if limit.most >= self.max_stake:
                 continue
-            for k, b in enumerate(stake.amounts):
-                held = math.fsum([_held(entry, name, k) for entry in entries])
+            for k, b in enumerate(amounts):
+                held = 0.0 if fresh else math.fsum([_held(entry, name, k) for entry in entries])
                 if held + abs(b) > limit.most * (1.0 + 2.0**-50):  # ten stakes of 0.1 fit a share of 1
                     left = max(0.0, limit.most - held)
                     raise StakeRefused(
@@ -250,20 +255,20 @@ class LineBook:
 
     # --- enter and leave ----------------------------------------------------------------------------------
 
-    def enter(self, entry: Open, stake: Stake, rounds: int, *, checked: bool = True) -> bool:
+    def enter(self, entry: Open, stake: Stake, limits: Limits, rounds: int, *, checked: bool = True) -> bool:
         """Count a stake in the lines of its levels; StakeRefused if a line leaves too little.
 
         Returns whether it lowers what the customer can take. The stake is in the legs of the forecast, but
         not yet among its stakes. A stake of a saved book, which was taken before, is not `checked` again.
         """
         if not entry.stakes:  # the only stake on a forecast is the position of all its levels
-            for name, limit in self.limits(stake.levels):
+            for name, limit in limits:
                 self._hold(name, limit if checked else None, stake, (0.0, entry.at_risk), 1, rounds)
             return False
         if entry.positions is None:
             self._begin_positions(entry)
         lowered = False
-        for name, limit in self.limits(stake.levels):
+        for name, limit in limits:
             position = self._position(entry, name)
             self.journal.keep(position)
             self._add(position, stake)

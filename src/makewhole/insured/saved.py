@@ -245,7 +245,7 @@ def _restore_stake(entry: Open, stake: Stake, book: BetBook) -> None:
     if book.capped:
         entry.exposed = tuple(leg.worst_loss() for leg in entry.legs)
     if book.lines is not None:
-        book.lines.enter(entry, stake, 0, checked=False)
+        book.lines.enter(entry, stake, book.lines.limits(stake.levels), 0, checked=False)
     entry.stakes.append(stake)
 
 

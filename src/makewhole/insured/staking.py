@@ -109,6 +109,11 @@ def check_stop(
     `thawing` says whether a thaw can still lower the common price.
     """
     here, at_base = [], []
+    if len(legs) == 1 and not surcharges:  # the usual case: the base's own price, or a lower one
+        b, leg = amounts[0], legs[0]
+        over = leg.mu - leg.mu_hat if how.one_sided else leg.c
+        if over <= leg.c_hat + spread and rules.most_paid(b, abs(b), leg.mu, leg.c, 0.0) > 0.0:
+            return
     for b, leg in zip(amounts, legs, strict=True):
         mu, c, _ = rules.publish(leg.mu_hat, leg.c_hat, spread, how, 0.0)
         here.append((b, abs(b), leg.mu, leg.c))
