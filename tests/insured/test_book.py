@@ -21,14 +21,7 @@ BOOKS: Any = {
     "one-sided": (lambda: mw.InsuredForecaster(None, mw.Reserve(0.1), max_stake=2, one_sided=True), [()]),
     "one-sided classes": (
         lambda: mw.InsuredForecaster(
-            None,
-            mw.Reserve(0.1),
-            max_stake=2,
-            one_sided=True,
-            classes=3,
-            capital=30.0,
-            lines=None,
-            stop=False,
+            None, mw.Reserve(0.1), max_stake=2, one_sided=True, classes=3, capital=30.0, **ANY
         ),
         [()],
     ),

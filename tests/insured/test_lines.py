@@ -291,6 +291,7 @@ def test_undone_is_as_if_it_had_never_been() -> None:
         (lambda: mw.Lines(each=1, spread=0.6), ValueError, "spread must"),
         (lambda: mw.Lines(each=1, share=0), ValueError, "share must"),
         (lambda: mw.Lines(each=1, shares={"a": 2}), ValueError, "share of 'a' must"),
+        (lambda: mw.Lines(each=1, share=2, shares={"share": 0.5}), ValueError, "share must"),
         (lambda: mw.Lines(each=1, thaw=1.5), ValueError, "thaw must"),
         (lambda: mw.InsuredForecaster(max_stake=1, stop=1), TypeError, "stop must be True or False"),  # type: ignore[arg-type]  # that is the point
         (

@@ -239,7 +239,7 @@ class BetBook(Journaled):
     def take(self, entry: Open, stake: Any, by: Any, price: Any = None, along: Sequence[Open] = ()) -> int:
         """Take a stake if every limit leaves room for it; returns its place among the payments.
 
-        `along` are open forecasts that share the cap of this one, for the share of a name.
+        `along` are open forecasts that share its cap.
         """
         mark = len(self.journal)
         try:
@@ -260,12 +260,11 @@ class BetBook(Journaled):
         amounts = self.reader.read(entry, stake)
         name, own = levels[-1] if levels else None, -math.inf
         surcharges: tuple[float, ...] = ()
-        limits: Limits = []
+        limits: Limits = [] if lines is None else lines.limits(levels)
         if lines is None:
             levels = ()
         elif levels:
-            limits = lines.limits(levels)
-            own = lines.price(limits, self.everyone.totals.rounds)
+            own = lines.price(limits, self.everyone.totals.rounds, entry.least_price)
             if own > (legs[0].mu if self.one_sided else legs[0].c) or len(legs) > 1:
                 surcharges = lines.surcharges(legs, amounts, own)
         if price is not None:
@@ -305,8 +304,7 @@ class BetBook(Journaled):
 
     def _check_groups(self, capital: float, entry: Open, before: float, amounts: tuple[float, ...]) -> None:
         """Refuse a stake that could make a group lose more than its capital."""
-        for name in entry.groups:
-            scope = self.groups[name]
+        for name, scope in [(name, self.groups[name]) for name in entry.groups]:
             if rules.too_much(capital, scope.totals.loss, scope.at_risk, before, entry.at_risk):
                 raise beyond_capital(capital, scope, entry, before, amounts, f" of {name!r}")
 
@@ -527,7 +525,7 @@ class BetBook(Journaled):
         return self._missing(forecast, given, entry)
 
     def find_to_change(self, forecast: Any) -> Open:
-        """The same, to change it: a forecast in a batch is taken out of the batch first."""
+        """The same, to change it: a forecast is taken out of its batch first."""
         kind = type(forecast)
         if kind is Forecast:  # the usual case: the forecast as published
             entry = self.opens.get(forecast.id)
@@ -551,14 +549,14 @@ class BetBook(Journaled):
 
     def entries(self) -> list[Open]:
         """The open forecasts, the oldest first."""
-        entries = [item if type(item) is Open else item.entry(id_) for id_, item in self.opens.items()]
-        return sorted(entries, key=lambda entry: entry.number)
+        made = [item if type(item) is Open else item.entry(id_) for id_, item in self.opens.items()]
+        return sorted(made, key=lambda entry: entry.number)
 
     def own_prices(self, entry: Open, levels: tuple[Name, ...]) -> list[tuple[Any, float]]:
         """μ and c of each leg for a customer of these levels."""
         if self.lines is None or not levels:
             return [(leg.mu, leg.c) for leg in entry.legs]
-        price = self.lines.price(self.lines.limits(levels), self.everyone.totals.rounds)
+        price = self.lines.price(self.lines.limits(levels), self.everyone.totals.rounds, entry.least_price)
         return [self.lines.own(leg, price) for leg in entry.legs]
 
     def own_forecast(self, entry: Open, levels: tuple[Name, ...]) -> Forecast:

@@ -97,10 +97,9 @@ class Lines:
                 raise TypeError(f"{mapping} must be a mapping from names to numbers; got {given!r}")
             own = {read_name(mapping, n): arguments.positive(mapping, x) for n, x in given.items()}
             object.__setattr__(self, mapping, own)
-        for name, share in {"share": self.share, **self.shares}.items():
-            label = "share" if name == "share" else f"share of {name!r}"
-            arguments.within(label, share, 1e-6, 1.0)
-        object.__setattr__(self, "share", float(self.share))
+        object.__setattr__(self, "share", arguments.within("share", self.share, 1e-6, 1.0))
+        for name, share in self.shares.items():
+            arguments.within(f"share of {name!r}", share, 1e-6, 1.0)
         object.__setattr__(self, "thaw", arguments.within("thaw", self.thaw, 0.0, 1.0))
         if self.scale is not None:
             object.__setattr__(self, "scale", arguments.positive("scale", self.scale))
@@ -202,9 +201,12 @@ class LineBook:
         taken, since = account.total + account.low, rounds - account.since
         return rules.thawed_line(limit.line, limit.scale, self.thaw, taken, account.thawed, since)
 
-    def price(self, limits: Limits, rounds: int) -> float:
-        """The least c (one-sided: ask) for a customer with these limits: the highest among her names."""
-        price = self.spread
+    def price(self, limits: Limits, rounds: int, published: float) -> float:
+        """The least c (one-sided: ask) for a customer with these limits: the highest among her names.
+
+        It is at least the published one, which saves the exponential if her own would be lower.
+        """
+        price = max(self.spread, published)
         for name, limit in limits:
             account = self.accounts.get(name, _NEW)
             line = limit.line + self.thawed(account, limit, rounds)

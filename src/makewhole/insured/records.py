@@ -252,6 +252,16 @@ class Open(Journaled):
         return self.made
 
     @property
+    def least_price(self) -> float:
+        """The published price, the lowest of several classes: c, or one-sided μ."""
+        if len(self.legs) == 1:
+            first = self.legs[0]
+            alone: float = first.mu if self.one_sided else first.c
+            return alone
+        lowest: float = min([leg.mu if self.one_sided else leg.c for leg in self.legs])
+        return lowest
+
+    @property
     def gross(self) -> float:
         """The sum of the sizes of all stakes."""
         if len(self.legs) == 1:
