@@ -13,7 +13,7 @@ from ledger.test_forks import begun, cut, events
 from ledger.test_history import with_body
 from makewhole.cli import main
 from makewhole.ledger import CapitalRefused, Ledger, LogDamaged, LogForked, NotALedger, Receipt, UnknownBook
-from makewhole.ledger.events import chained
+from makewhole.ledger.events import Event, chained, plain_text
 from makewhole.ledger.receipts import Signer, sign_together
 
 
@@ -133,6 +133,74 @@ def test_receipts_that_no_key_of_the_book_has_signed_are_named(where: Place, tmp
         assert found.forged == receipts[-1:]
         assert found.lost == {}
         assert not found.whole
+
+
+def made(after: Receipt, signer: Signer, kind: str = "staked", **change: Any) -> Receipt:
+    """A receipt for an event that follows another, signed with any key."""
+    event = after.event
+    body = {"key": change["key"]} if kind == "rekeyed" else {**event.data(), **change}
+    about, text = body.get("id"), plain_text(body)
+    hash_ = chained(event.hash, event.book, event.seq + 1, event.at, kind, about, text)
+    receipt = Receipt(Event(event.book, event.seq + 1, event.at, kind, about, text, hash_), event.hash)
+    sign_together([receipt], (receipt.seq, hash_), signer)
+    return receipt
+
+
+def test_a_key_that_was_replaced_adds_nothing(where: Place) -> None:
+    """A thief has the old key. The book has a new one since event 13."""
+    with where.open() as ledger:
+        book, receipts = begun(ledger)
+        stolen = Signer.of(where.key)
+        ledger.rekey()
+        last, before = book.stake("x", by="ann", stake=10), events(where)
+        forged = [made(last, stolen), made(last, stolen, "rekeyed", key=stolen.public)]
+        forged.append(made(forged[-1], stolen, by="thief", stake=90))
+        (found,) = ledger.repair([*receipts, last, *forged], into="run-off")
+        assert found.forged == forged
+        assert (found.added, found.lost, found.promises) == ([], {}, [])
+        assert events(where) == before
+        assert "not signed with the book's key of that time" in str(found)
+        cut(where, after=13)
+        (found,) = ledger.repair([*receipts, last, *forged])
+        assert (found.forged, [event.seq for event in found.added]) == (forged, [14])
+
+
+def test_a_new_key_counts_once_the_old_one_has_signed_it(where: Place, tmp_path: Path) -> None:
+    new = Signer.at(tmp_path / "another key")
+    with where.open() as ledger:
+        _, receipts = begun(ledger)
+        change = made(receipts[-1], Signer.of(where.key), "rekeyed", key=new.public)
+        later = made(change, new, "rekeyed", key="11")
+        (found,) = ledger.repair([later])
+        assert (found.forged, found.added) == ([later], [])
+        (found,) = ledger.repair([later, change, made(change, Signer.of(where.key), "rekeyed", key="22")])
+        assert [event.seq for event in found.added] == [13, 14]
+        assert [one["key"] for one in found.forged] == ["22"]
+
+
+def test_old_receipts_count_after_a_change_of_the_key(where: Place) -> None:
+    """Event 12 was signed with the old key, and again with the new one when its receipt was asked for."""
+    with where.open() as ledger:
+        book, receipts = begun(ledger)
+        ledger.rekey()
+        again = book.receipt(12)
+        (found,) = ledger.repair([*receipts, again])
+        assert found.whole
+        where.run("DELETE FROM events WHERE seq = 12")
+        for known in (again, receipts[-1]):
+            (found,) = ledger.repair([known])
+            assert (found.forged, [event.seq for event in found.added]) == ([], [12])
+            where.run("DELETE FROM events WHERE seq = 12")
+
+
+def test_of_two_events_that_fit_none_is_added(where: Place) -> None:
+    with where.open() as ledger:
+        _, receipts = begun(ledger)
+        cut(where, after=11)
+        another = made(receipts[-2], Signer.of(where.key), stake=20, price=11)
+        (found,) = ledger.repair([receipts[-1], another])
+        assert (found.seq, found.added) == (11, [])
+        assert {event.hash for event in found.lost.values()} == {receipts[-1].event.hash, another.event.hash}
 
 
 def lost(where: Place) -> tuple[list[Receipt], int]:
