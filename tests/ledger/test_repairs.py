@@ -12,7 +12,16 @@ from ledger.places import Place, new_book, whole
 from ledger.test_forks import begun, cut, events
 from ledger.test_history import with_body
 from makewhole.cli import main
-from makewhole.ledger import CapitalRefused, Ledger, LogDamaged, LogForked, NotALedger, Receipt, UnknownBook
+from makewhole.ledger import (
+    CapitalRefused,
+    Ledger,
+    LogDamaged,
+    LogForked,
+    NotALedger,
+    Receipt,
+    StoreUnavailable,
+    UnknownBook,
+)
 from makewhole.ledger.events import Event, chained, plain_text
 from makewhole.ledger.receipts import Signer, sign_together
 
@@ -279,6 +288,23 @@ def test_a_book_that_takes_promises_over_needs_the_capital(where: Place) -> None
         ledger.verify()
 
 
+def test_promises_in_different_units_do_not_go_into_one_book(where: Place) -> None:
+    receipts, _ = lost(where)
+    with where.open() as ledger:
+        new_book(ledger, "points", capital=10**6, unit="point")
+        before = events(where)
+        with pytest.raises(ValueError, match="'book' is in 'cent', 'points' is in 'point'"):
+            ledger.repair(receipts, into="points", book="book")
+        assert events(where) == before
+        ledger.book("points").forecast("x", mu=0.5)
+        theirs = ledger.book("points").stake("x", by="ann", stake=10)
+        where.run("DELETE FROM events WHERE book = 'points' AND seq > 2")
+        where.run("INSERT INTO events VALUES ('points', 3, 0, 'forecast', 'x', '{}', ?)", b"0" * 32)
+        with pytest.raises(ValueError, match="'book' is in 'cent', 'points' is in 'point'"):
+            ledger.repair([*receipts, theirs], into="run-off")
+        assert ledger.books() == ["book", "points"]
+
+
 def test_promises_whose_id_has_ended_in_a_lost_event_are_told_and_not_taken_over(where: Place) -> None:
     with where.open() as ledger:
         book, receipts = begun(ledger, stakes=2)
@@ -339,6 +365,23 @@ def test_a_copy_without_its_latest_events_is_accepted_by_repair(file: Place, tmp
         assert [event.seq for event in found.added] == list(range(1, 13))
     with half.open() as ledger:
         assert ledger.verify().events == 12
+
+
+@pytest.mark.slow
+def test_a_database_that_cannot_be_written_is_read(database: Place) -> None:
+    """Such as a standby."""
+    with database.open() as ledger:
+        book, receipts = begun(ledger)
+        name = database.run("SELECT current_database()")[0][0]
+        database.run(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+        with database.open() as standby:
+            assert standby.verify(receipts).events == 12
+            assert standby.book("book").statement() == book.statement()
+            with pytest.raises(StoreUnavailable, match="read-only transaction"):
+                standby.book("book").stake("x", by="ann", stake=10)
+        with Ledger.open(database.key.parent / "new.db", key=database.key) as restored:
+            (found,) = restored.repair(copy=database.address)
+            assert (found.whole, len(found.added)) == (True, 12)
 
 
 def test_a_copy_that_is_damaged_is_refused(where: Place, tmp_path: Path) -> None:

@@ -30,8 +30,8 @@ class Repair:
     `damage` says why it cannot be followed further, or used. `key_beyond` is a key whose events are missing.
     `lost` are the events that are known but do not follow, by hash. `promises` are the stakes that the book
     can no longer keep. `ended` are those whose id has ended in a lost event, with the amount that was due.
-    `forged` are receipts that the book's key of their time has not signed. `taken` are the receipts of the book that has
-    taken the promises over.
+    `forged` are receipts that the book's key of their time has not signed. `taken` are the receipts
+    of the book that has taken the promises over.
     """
 
     book: str
