@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import makewhole as mw
 from ledger.places import Place, new_book, whole
 from ledger.test_forks import begun, cut, events
 from ledger.test_history import with_body
@@ -21,6 +22,7 @@ from makewhole.ledger import (
     Receipt,
     StoreUnavailable,
     UnknownBook,
+    writing,
 )
 from makewhole.ledger.events import Event, chained, plain_text
 from makewhole.ledger.receipts import Signer, sign_together
@@ -285,6 +287,35 @@ def test_a_book_that_takes_promises_over_needs_the_capital(where: Place) -> None
         small.deposit(200)
         (found,) = ledger.repair(receipts, into="small", book="book")
         assert len(found.taken) == 3
+        ledger.verify()
+
+
+def test_a_promise_that_was_taken_over_counts_in_the_share(
+    where: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ann holds 100 of a lost book, and the agency 50; a share is 120 and 150."""
+    receipts, _ = lost(where)
+    monkeypatch.setattr(writing, "_SNAPSHOT_EVERY", 1)
+    monkeypatch.setattr(writing, "_BYTES_PER_EVENT", 10**9)
+    with where.open() as ledger:
+        lines = mw.Lines(each=6_000, share=0.12, shares={"agency": 0.15})
+        new_book(ledger, "other", capital=150_000, max_stake=1_000, lines=lines)
+        ledger.repair(receipts, into="other", book="book")
+    for _ in range(2):  # the second time, from a snapshot
+        with where.open() as ledger:
+            book = ledger.book("other")
+            assert book.quote("x", by="ann", stake=1).room == (-20, 20)
+            assert book.quote("x", by=["agency", "cid"], stake=1).room == (-100, 100)
+            with pytest.raises(mw.StakeRefused, match="'ann' may hold 120 .* got 21: 20 is left"):
+                book.stake("x", by="ann", stake=21)
+            ledger.verify()
+    with where.open() as ledger:
+        book = ledger.book("other")
+        book.stake("x", by="ann", stake=-20)
+        book.forecast("x", mu=0.4)
+        with pytest.raises(mw.StakeRefused, match="0 is left"):
+            book.stake("x", by="ann", stake=1)
+        book.stake("x", by="dan", stake=120)
         ledger.verify()
 
 
