@@ -16,7 +16,6 @@ from makewhole.cli import main
 from makewhole.ledger import (
     CapitalRefused,
     Ledger,
-    LogDamaged,
     LogForked,
     NotALedger,
     Receipt,
@@ -415,12 +414,21 @@ def test_a_database_that_cannot_be_written_is_read(database: Place) -> None:
             assert (found.whole, len(found.added)) == (True, 12)
 
 
-def test_a_copy_that_is_damaged_is_refused(where: Place, tmp_path: Path) -> None:
+def test_a_copy_that_is_damaged_is_used_up_to_the_damage(where: Place, tmp_path: Path) -> None:
     with where.open() as ledger:
         begun(ledger)
+        new_book(ledger, "other").forecast("x", mu=0.5)
+        before = events(where)
         copy = Place(backed_up(where, tmp_path / "copy.db"), where.key)
-        copy.run("UPDATE events SET body = '{}' WHERE seq = 5")
-        cut(where, after=9)
-        with pytest.raises(LogDamaged, match="event 5 was changed"):
-            ledger.repair(copy=copy.address)
-        assert len(events(where)) == 9
+        copy.run("UPDATE events SET body = '{}' WHERE book = 'book' AND seq = 11")
+        where.run("DELETE FROM events WHERE book = 'book' AND seq > 8")
+        where.run("DELETE FROM keys WHERE book = 'book' AND seq > 8")
+        where.run("DELETE FROM events WHERE book = 'other' AND seq > 1")
+        book, other = ledger.repair(copy=copy.address)
+        assert [event.seq for event in book.added] == [9, 10]
+        assert (book.damage, book.whole) == (None, False)
+        assert "only up to its damage: book 'book': event 11 was changed" in str(book)
+        assert "nothing is known to be missing" not in str(book)
+        assert ([event.seq for event in other.added], other.copy_damage, other.whole) == ([2], None, True)
+        assert set(events(where)) == {row for row in before if row[0] == "other" or row[1] <= 10}
+        ledger.verify()

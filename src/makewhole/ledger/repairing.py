@@ -17,7 +17,7 @@ from makewhole.ledger.events import Event, chained
 from makewhole.ledger.following import follow, replay
 from makewhole.ledger.money import due_for
 from makewhole.ledger.receipts import Receipt
-from makewhole.ledger.refusals import LedgerUnavailable, LogDamaged
+from makewhole.ledger.refusals import LedgerUnavailable, LogDamaged, NotALedger
 from makewhole.ledger.requests import ENDS, LATEST
 from makewhole.ledger.state import State
 
@@ -27,7 +27,8 @@ class Repair:
     """What was found in one book, and done.
 
     The log ended with event `last`. It follows the rules up to event `seq`, with what was `added` back;
-    `damage` says why it cannot be followed further, or used. `key_beyond` is a key whose events are missing.
+    `damage` says why it cannot be followed further, or used. `copy_damage` says why the copy was used only up
+    to an event. `key_beyond` is a key whose events are missing.
     `lost` are the events that are known but do not follow, by hash. `promises` are the stakes that the book
     can no longer keep. `ended` are those whose id has ended in a lost event, with the amount that was due.
     `forged` are receipts that the book's key of their time has not signed. `taken` are the receipts
@@ -41,6 +42,7 @@ class Repair:
     seq: int = 0
     head: bytes = b""
     damage: str | None = None
+    copy_damage: str | None = None
     key_beyond: Key | None = None
     added: list[Event] = field(default_factory=list)
     lost: dict[bytes, Event] = field(default_factory=dict)
@@ -51,8 +53,9 @@ class Repair:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is known to be missing."""
-        return self.damage is None and self.key_beyond is None and not self.lost and not self.forged
+        """Whether nothing is known to be missing, and the copy could be read to its end."""
+        unharmed = self.damage is None and self.copy_damage is None and self.key_beyond is None
+        return unharmed and not self.lost and not self.forged
 
     def __str__(self) -> str:
         lines = [f"book {self.book!r}: the log ends with event {self.last}"]
@@ -61,6 +64,8 @@ class Repair:
         lines.append(f"it follows the rules up to event {self.seq}, {self.head.hex()}")
         if self.damage is not None:
             lines.append(f"the book cannot be used: {self.damage}")
+        if self.copy_damage is not None:
+            lines.append(f"the copy was used only up to its damage: {self.copy_damage}")
         if self.key_beyond is not None:
             lines.append(f"key {self.key_beyond.key!r} names event {self.key_beyond.seq}, which is missing")
         if self.lost:
@@ -141,9 +146,12 @@ def _known_events(
     known = {event.hash: event for event in _unconnected(store, state)}
     if copy is not None:
         with copy.reading():
-            for event in replay(State(state.name), copy):
-                if not _included(store, state, event):
-                    known[event.hash] = event
+            try:
+                for event in replay(State(state.name), copy):
+                    if not _included(store, state, event):
+                        known[event.hash] = event
+            except (LogDamaged, NotALedger) as error:
+                found.copy_damage = str(error)
     keys = sorted(_key_changes([*store.key_events(state.name, state.seq), *known.values()]))
     for receipt in sorted(receipts, key=lambda one: one.seq):
         event, key = receipt.event, receipt.signed[0]
