@@ -8,12 +8,22 @@ from typing import Any
 
 import pytest
 
+import makewhole as mw
 from ledger.places import Place, new_book, whole
 from ledger.test_forks import begun, cut, events
 from ledger.test_history import with_body
 from makewhole.cli import main
-from makewhole.ledger import CapitalRefused, Ledger, LogDamaged, LogForked, NotALedger, Receipt, UnknownBook
-from makewhole.ledger.events import chained
+from makewhole.ledger import (
+    CapitalRefused,
+    Ledger,
+    LogForked,
+    NotALedger,
+    Receipt,
+    StoreUnavailable,
+    UnknownBook,
+    writing,
+)
+from makewhole.ledger.events import Event, chained, plain_text
 from makewhole.ledger.receipts import Signer, sign_together
 
 
@@ -135,6 +145,74 @@ def test_receipts_that_no_key_of_the_book_has_signed_are_named(where: Place, tmp
         assert not found.whole
 
 
+def made(after: Receipt, signer: Signer, kind: str = "staked", **change: Any) -> Receipt:
+    """A receipt for an event that follows another, signed with any key."""
+    event = after.event
+    body = {"key": change["key"]} if kind == "rekeyed" else {**event.data(), **change}
+    about, text = body.get("id"), plain_text(body)
+    hash_ = chained(event.hash, event.book, event.seq + 1, event.at, kind, about, text)
+    receipt = Receipt(Event(event.book, event.seq + 1, event.at, kind, about, text, hash_), event.hash)
+    sign_together([receipt], (receipt.seq, hash_), signer)
+    return receipt
+
+
+def test_a_key_that_was_replaced_adds_nothing(where: Place) -> None:
+    """A thief has the old key. The book has a new one since event 13."""
+    with where.open() as ledger:
+        book, receipts = begun(ledger)
+        stolen = Signer.of(where.key)
+        ledger.rekey()
+        last, before = book.stake("x", by="ann", stake=10), events(where)
+        forged = [made(last, stolen), made(last, stolen, "rekeyed", key=stolen.public)]
+        forged.append(made(forged[-1], stolen, by="thief", stake=90))
+        (found,) = ledger.repair([*receipts, last, *forged], into="run-off")
+        assert found.forged == forged
+        assert (found.added, found.lost, found.promises) == ([], {}, [])
+        assert events(where) == before
+        assert "not signed with the book's key of that time" in str(found)
+        cut(where, after=13)
+        (found,) = ledger.repair([*receipts, last, *forged])
+        assert (found.forged, [event.seq for event in found.added]) == (forged, [14])
+
+
+def test_a_new_key_counts_once_the_old_one_has_signed_it(where: Place, tmp_path: Path) -> None:
+    new = Signer.at(tmp_path / "another key")
+    with where.open() as ledger:
+        _, receipts = begun(ledger)
+        change = made(receipts[-1], Signer.of(where.key), "rekeyed", key=new.public)
+        later = made(change, new, "rekeyed", key="11")
+        (found,) = ledger.repair([later])
+        assert (found.forged, found.added) == ([later], [])
+        (found,) = ledger.repair([later, change, made(change, Signer.of(where.key), "rekeyed", key="22")])
+        assert [event.seq for event in found.added] == [13, 14]
+        assert [one["key"] for one in found.forged] == ["22"]
+
+
+def test_old_receipts_count_after_a_change_of_the_key(where: Place) -> None:
+    """Event 12 was signed with the old key, and again with the new one when its receipt was asked for."""
+    with where.open() as ledger:
+        book, receipts = begun(ledger)
+        ledger.rekey()
+        again = book.receipt(12)
+        (found,) = ledger.repair([*receipts, again])
+        assert found.whole
+        where.run("DELETE FROM events WHERE seq = 12")
+        for known in (again, receipts[-1]):
+            (found,) = ledger.repair([known])
+            assert (found.forged, [event.seq for event in found.added]) == ([], [12])
+            where.run("DELETE FROM events WHERE seq = 12")
+
+
+def test_of_two_events_that_fit_none_is_added(where: Place) -> None:
+    with where.open() as ledger:
+        _, receipts = begun(ledger)
+        cut(where, after=11)
+        another = made(receipts[-2], Signer.of(where.key), stake=20, price=11)
+        (found,) = ledger.repair([receipts[-1], another])
+        assert (found.seq, found.added) == (11, [])
+        assert {event.hash for event in found.lost.values()} == {receipts[-1].event.hash, another.event.hash}
+
+
 def lost(where: Place) -> tuple[list[Receipt], int]:
     """A book whose last four events are lost: two stakes, a forecast and a stake; another host wrote on."""
     with where.open() as ledger:
@@ -211,6 +289,52 @@ def test_a_book_that_takes_promises_over_needs_the_capital(where: Place) -> None
         ledger.verify()
 
 
+def test_a_promise_that_was_taken_over_counts_in_the_share(
+    where: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ann holds 100 of a lost book, and the agency 50; a share is 120 and 150."""
+    receipts, _ = lost(where)
+    monkeypatch.setattr(writing, "_SNAPSHOT_EVERY", 1)
+    monkeypatch.setattr(writing, "_BYTES_PER_EVENT", 10**9)
+    with where.open() as ledger:
+        lines = mw.Lines(each=6_000, share=0.12, shares={"agency": 0.15})
+        new_book(ledger, "other", capital=150_000, max_stake=1_000, lines=lines)
+        ledger.repair(receipts, into="other", book="book")
+    for _ in range(2):  # the second time, from a snapshot
+        with where.open() as ledger:
+            book = ledger.book("other")
+            assert book.quote("x", by="ann", stake=1).room == (-20, 20)
+            assert book.quote("x", by=["agency", "cid"], stake=1).room == (-100, 100)
+            with pytest.raises(mw.StakeRefused, match="'ann' may hold 120 .* got 21: 20 is left"):
+                book.stake("x", by="ann", stake=21)
+            ledger.verify()
+    with where.open() as ledger:
+        book = ledger.book("other")
+        book.stake("x", by="ann", stake=-20)
+        book.forecast("x", mu=0.4)
+        with pytest.raises(mw.StakeRefused, match="0 is left"):
+            book.stake("x", by="ann", stake=1)
+        book.stake("x", by="dan", stake=120)
+        ledger.verify()
+
+
+def test_promises_in_different_units_do_not_go_into_one_book(where: Place) -> None:
+    receipts, _ = lost(where)
+    with where.open() as ledger:
+        new_book(ledger, "points", capital=10**6, unit="point")
+        before = events(where)
+        with pytest.raises(ValueError, match="'book' is in 'cent', 'points' is in 'point'"):
+            ledger.repair(receipts, into="points", book="book")
+        assert events(where) == before
+        ledger.book("points").forecast("x", mu=0.5)
+        theirs = ledger.book("points").stake("x", by="ann", stake=10)
+        where.run("DELETE FROM events WHERE book = 'points' AND seq > 2")
+        where.run("INSERT INTO events VALUES ('points', 3, 0, 'forecast', 'x', '{}', ?)", b"0" * 32)
+        with pytest.raises(ValueError, match="'book' is in 'cent', 'points' is in 'point'"):
+            ledger.repair([*receipts, theirs], into="run-off")
+        assert ledger.books() == ["book", "points"]
+
+
 def test_promises_whose_id_has_ended_in_a_lost_event_are_told_and_not_taken_over(where: Place) -> None:
     with where.open() as ledger:
         book, receipts = begun(ledger, stakes=2)
@@ -273,12 +397,38 @@ def test_a_copy_without_its_latest_events_is_accepted_by_repair(file: Place, tmp
         assert ledger.verify().events == 12
 
 
-def test_a_copy_that_is_damaged_is_refused(where: Place, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_database_that_cannot_be_written_is_read(database: Place) -> None:
+    """Such as a standby."""
+    with database.open() as ledger:
+        book, receipts = begun(ledger)
+        name = database.run("SELECT current_database()")[0][0]
+        database.run(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+        with database.open() as standby:
+            assert standby.verify(receipts).events == 12
+            assert standby.book("book").statement() == book.statement()
+            with pytest.raises(StoreUnavailable, match="read-only transaction"):
+                standby.book("book").stake("x", by="ann", stake=10)
+        with Ledger.open(database.key.parent / "new.db", key=database.key) as restored:
+            (found,) = restored.repair(copy=database.address)
+            assert (found.whole, len(found.added)) == (True, 12)
+
+
+def test_a_copy_that_is_damaged_is_used_up_to_the_damage(where: Place, tmp_path: Path) -> None:
     with where.open() as ledger:
         begun(ledger)
+        new_book(ledger, "other").forecast("x", mu=0.5)
+        before = events(where)
         copy = Place(backed_up(where, tmp_path / "copy.db"), where.key)
-        copy.run("UPDATE events SET body = '{}' WHERE seq = 5")
-        cut(where, after=9)
-        with pytest.raises(LogDamaged, match="event 5 was changed"):
-            ledger.repair(copy=copy.address)
-        assert len(events(where)) == 9
+        copy.run("UPDATE events SET body = '{}' WHERE book = 'book' AND seq = 11")
+        where.run("DELETE FROM events WHERE book = 'book' AND seq > 8")
+        where.run("DELETE FROM keys WHERE book = 'book' AND seq > 8")
+        where.run("DELETE FROM events WHERE book = 'other' AND seq > 1")
+        book, other = ledger.repair(copy=copy.address)
+        assert [event.seq for event in book.added] == [9, 10]
+        assert (book.damage, book.whole) == (None, False)
+        assert "only up to its damage: book 'book': event 11 was changed" in str(book)
+        assert "nothing is known to be missing" not in str(book)
+        assert ([event.seq for event in other.added], other.copy_damage, other.whole) == ([2], None, True)
+        assert set(events(where)) == {row for row in before if row[0] == "other" or row[1] <= 10}
+        ledger.verify()

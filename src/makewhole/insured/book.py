@@ -7,7 +7,6 @@ one and undoes it. The formulas are in `makewhole.rules`, the records that chang
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from makewhole.insured.certificates import (
 from makewhole.insured.evidence import bet
 from makewhole.insured.grouping import read_groups
 from makewhole.insured.journal import Journal, Journaled
-from makewhole.insured.lines import Limits, LineBook, Lines, read_levels
+from makewhole.insured.lines import ALONE, Along, Limits, LineBook, Lines, read_levels
 from makewhole.insured.memories import Memories
 from makewhole.insured.payments import Closing, check_conserved, pay
 from makewhole.insured.prices import check_price
@@ -236,11 +235,8 @@ class BetBook(Journaled):
 
     # --- take ---------------------------------------------------------------------------------------------
 
-    def take(self, entry: Open, stake: Any, by: Any, price: Any = None, along: Sequence[Open] = ()) -> int:
-        """Take a stake if every limit leaves room for it; returns its place among the payments.
-
-        `along` are open forecasts that share its cap.
-        """
+    def take(self, entry: Open, stake: Any, by: Any, price: Any = None, along: Along = ALONE) -> int:
+        """Take a stake if limits leave room; returns its place in the payments. `along` shares its cap."""
         mark = len(self.journal)
         try:
             return self._take(entry, stake, by, price, along)
@@ -254,7 +250,7 @@ class BetBook(Journaled):
                 find_limit(refused, trial)
             raise
 
-    def _take(self, entry: Open, stake: Any, by: Any, price: Any, along: Sequence[Open]) -> int:
+    def _take(self, entry: Open, stake: Any, by: Any, price: Any, along: Along) -> int:
         journal, lines, legs, stakes = self.journal, self.lines, entry.legs, entry.stakes
         levels = () if by is None else read_levels(by)
         amounts = self.reader.read(entry, stake)
@@ -288,7 +284,7 @@ class BetBook(Journaled):
         placed, lowered = _new(Stake, (parts, name, levels, surcharges)), then < before
         if lines is not None and (levels or stakes):
             if levels:
-                lines.check_shares((entry, *along), amounts, limits)
+                lines.check_shares(entry, along, amounts, limits)
             lowered = lines.enter(entry, placed, limits, totals.rounds) and lowered
         if self.stop and not lowered:
             high = [leg.proposal[0] > least for leg, least in zip(legs, self.memories.least, strict=True)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from makewhole import arguments, rules
@@ -144,6 +145,23 @@ class Customer(NamedTuple):
     left: float
 
 
+class Along(NamedTuple):
+    """What shares the cap of a forecast: in a ledger, the other versions of an id.
+
+    `besides` is what names hold under that cap without a stake on any of them.
+    """
+
+    entries: Sequence[Open] = ()
+    besides: Mapping[Name, int] = MappingProxyType({})
+
+    def held(self, entry: Open, name: Name, k: int) -> float:
+        """How much a name holds of one leg, on a forecast and along with it."""
+        return math.fsum(
+            [self.besides.get(name, 0), *[_held(one, name, k) for one in (entry, *self.entries)]]
+        )
+
+
+ALONE = Along()
 _NEW = Account()  # the account of a name that has not staked yet; never changed
 
 
@@ -227,26 +245,22 @@ class LineBook:
 
     # --- shares -------------------------------------------------------------------------------------------
 
-    def share_left(self, entries: Sequence[Open], levels: tuple[Name, ...]) -> float:
+    def share_left(self, entry: Open, along: Along, levels: tuple[Name, ...]) -> float:
         """How much more a customer may stake within the shares of her names, on every class."""
         left = math.inf
         for name, limit in self.limits(levels):
             for k in range(self.legs):
-                held = math.fsum([_held(entry, name, k) for entry in entries])
-                left = min(left, max(0.0, limit.most - held))
+                left = min(left, max(0.0, limit.most - along.held(entry, name, k)))
         return left
 
-    def check_shares(self, entries: Sequence[Open], amounts: tuple[float, ...], limits: Limits) -> None:
-        """Refuse a stake with which a name would hold more than its share of the cap.
-
-        `entries` are the open forecasts that share one cap: in a ledger, all versions of an id.
-        """
-        fresh = len(entries) == 1 and not entries[0].stakes
+    def check_shares(self, entry: Open, along: Along, amounts: tuple[float, ...], limits: Limits) -> None:
+        """Refuse a stake with which a name would hold more than its share of the cap."""
+        fresh = not (entry.stakes or along.entries or along.besides)
         for name, limit in limits:
             if limit.most >= self.max_stake:
                 continue
             for k, b in enumerate(amounts):
-                held = 0.0 if fresh else math.fsum([_held(entry, name, k) for entry in entries])
+                held = 0.0 if fresh else along.held(entry, name, k)
                 if held + abs(b) > limit.most * (1.0 + 2.0**-50):  # ten stakes of 0.1 fit a share of 1
                     left = max(0.0, limit.most - held)
                     raise StakeRefused(

@@ -9,6 +9,7 @@ from typing import Any
 from makewhole.corrections.names import Name
 from makewhole.decisions import Quote, insure, make_quote
 from makewhole.insured.book import BetBook
+from makewhole.insured.lines import ALONE
 from makewhole.insured.records import Open
 from makewhole.insured.refusals import StakeRefused
 
@@ -27,7 +28,7 @@ def room_of(book: BetBook, entry: Open, levels: tuple[Name, ...]) -> tuple[float
     """
     least, most = book.reader.room(entry)
     if book.lines is not None:
-        left = book.lines.share_left([entry], levels)
+        left = book.lines.share_left(entry, ALONE, levels)
         least, most = max(least, -left), min(most, left)
     if book.classes is not None:
         return least, most

@@ -150,6 +150,12 @@ class Store:
         sql = "SELECT body FROM events WHERE book = ? AND kind IN ('created', 'rekeyed') ORDER BY seq"
         return [str(json.loads(body)["key"]) for (body,) in self._rows(sql, (book,))]
 
+    def key_events(self, book: str, until: int) -> list[Event]:
+        """The events up to a number that name a key which signs a book's receipts, oldest first."""
+        sql = f"""SELECT {_EVENT} FROM events WHERE book = ? AND kind IN ('created', 'rekeyed') AND seq <= ?
+                  ORDER BY seq"""  # noqa: S608 - our own names
+        return [Event._make(row) for row in self._rows(sql, (book, until))]
+
     def about(self, book: str, id_: str) -> list[Event]:
         """The events about an id, oldest first."""
         sql = f"SELECT {_EVENT} FROM events {self._BY_ID} WHERE book = ? AND about = ? ORDER BY seq"  # noqa: S608 - our own names

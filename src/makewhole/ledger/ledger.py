@@ -300,7 +300,14 @@ class Ledger:
         """Take over the promises that other books have lost, each once, however often this is asked."""
         if not found:
             return
-        if name not in self.books():
+        exists = name in self.books()
+        units = {one.book: one.unit for one in found}
+        if exists:
+            units[name] = self.book(name).statement().unit
+        if len(set(units.values())) > 1:
+            each = ", ".join(f"{book!r} is in {unit!r}" for book, unit in units.items())
+            raise ValueError(f"into must take over promises in its own unit; {each}: name another book")
+        if not exists:
             capital = 1 + sum(cover_of(one.promises) for one in found)
             unit, hold = found[0].unit, found[0].hold / 1e6
             self.create(name, capital=capital, max_stake=1, unit=unit, hold=hold, thaw=None)

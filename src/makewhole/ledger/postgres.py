@@ -143,6 +143,8 @@ class PostgresStore(Store):
             version = connection.execute("SELECT version FROM makewhole_version").fetchone()[0]
             if version > len(MIGRATIONS):
                 raise NotALedger(f"the ledger has version {version}; this makewhole knows {len(MIGRATIONS)}")
+            if version == len(MIGRATIONS):
+                return
             longest = self._longest
             connection.execute("SET LOCAL statement_timeout = 0")  # an index of a large table takes long
             self._longest = None

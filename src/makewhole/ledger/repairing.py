@@ -7,6 +7,7 @@ is the one that was there. It is checked by the rules as well, and then added. N
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,8 +17,8 @@ from makewhole.ledger.events import Event, chained
 from makewhole.ledger.following import follow, replay
 from makewhole.ledger.money import due_for
 from makewhole.ledger.receipts import Receipt
-from makewhole.ledger.refusals import LedgerUnavailable, LogDamaged
-from makewhole.ledger.requests import ENDS
+from makewhole.ledger.refusals import LedgerUnavailable, LogDamaged, NotALedger
+from makewhole.ledger.requests import ENDS, LATEST
 from makewhole.ledger.state import State
 
 
@@ -26,11 +27,12 @@ class Repair:
     """What was found in one book, and done.
 
     The log ended with event `last`. It follows the rules up to event `seq`, with what was `added` back;
-    `damage` says why it cannot be followed further, or used. `key_beyond` is a key whose events are missing.
+    `damage` says why it cannot be followed further, or used. `copy_damage` says why the copy was used only up
+    to an event. `key_beyond` is a key whose events are missing.
     `lost` are the events that are known but do not follow, by hash. `promises` are the stakes that the book
     can no longer keep. `ended` are those whose id has ended in a lost event, with the amount that was due.
-    `forged` are receipts that no key of the book has signed. `taken` are the receipts of the book that has
-    taken the promises over.
+    `forged` are receipts that the book's key of their time has not signed. `taken` are the receipts
+    of the book that has taken the promises over.
     """
 
     book: str
@@ -40,6 +42,7 @@ class Repair:
     seq: int = 0
     head: bytes = b""
     damage: str | None = None
+    copy_damage: str | None = None
     key_beyond: Key | None = None
     added: list[Event] = field(default_factory=list)
     lost: dict[bytes, Event] = field(default_factory=dict)
@@ -50,8 +53,9 @@ class Repair:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is known to be missing."""
-        return self.damage is None and self.key_beyond is None and not self.lost and not self.forged
+        """Whether nothing is known to be missing, and the copy could be read to its end."""
+        unharmed = self.damage is None and self.copy_damage is None and self.key_beyond is None
+        return unharmed and not self.lost and not self.forged
 
     def __str__(self) -> str:
         lines = [f"book {self.book!r}: the log ends with event {self.last}"]
@@ -60,12 +64,14 @@ class Repair:
         lines.append(f"it follows the rules up to event {self.seq}, {self.head.hex()}")
         if self.damage is not None:
             lines.append(f"the book cannot be used: {self.damage}")
+        if self.copy_damage is not None:
+            lines.append(f"the copy was used only up to its damage: {self.copy_damage}")
         if self.key_beyond is not None:
             lines.append(f"key {self.key_beyond.key!r} names event {self.key_beyond.seq}, which is missing")
         if self.lost:
             kinds = sorted({event.kind for event in self.lost.values()})
             lines.append(f"not in the log: {_numbers(self.lost.values())} ({', '.join(kinds)})")
-        forged = "not signed by the book, but by {}: the receipt for event {}"
+        forged = "not signed with the book's key of that time, but with {}: the receipt for event {}"
         lines += [forged.format(one.signed[0], one.seq) for one in self.forged]
         ended = "{}: its id has ended in a lost event, and {} was due"
         lines += [ended.format(_promise(event), due) for event, due in self.ended]
@@ -132,23 +138,51 @@ def repair_book(store: Store, book: str, receipts: Sequence[Receipt], copy: Stor
 def _known_events(
     store: Store, state: State, receipts: Sequence[Receipt], copy: Store | None, found: Repair
 ) -> list[Event]:
-    """The events that are known, but not among those that the state was made from."""
-    known, keys = {event.hash: event for event in _unconnected(store, state)}, set(state.keys)
+    """The events that are known, but not among those that the state was made from.
+
+    A receipt counts if it is signed with the book's key of its time, or with a later one: a key that was
+    stolen and replaced adds nothing.
+    """
+    known = {event.hash: event for event in _unconnected(store, state)}
     if copy is not None:
         with copy.reading():
-            theirs = State(state.name)
-            for event in replay(theirs, copy):
-                if not _included(store, state, event):
-                    known[event.hash] = event
-            keys.update(theirs.keys)
+            try:
+                for event in replay(State(state.name), copy):
+                    if not _included(store, state, event):
+                        known[event.hash] = event
+            except (LogDamaged, NotALedger) as error:
+                found.copy_damage = str(error)
+    keys = sorted(_key_changes([*store.key_events(state.name, state.seq), *known.values()]))
     for receipt in sorted(receipts, key=lambda one: one.seq):
-        if receipt.signed[0] not in keys:
+        event, key = receipt.event, receipt.signed[0]
+        included = _included(store, state, event)
+        if included or event.hash in known:
+            trusted = any(key == one for _, one in keys)
+        else:
+            trusted = _counts(keys, key, event.seq)
+        if not trusted:
             found.forged.append(receipt)
-        elif not _included(store, state, receipt.event):
-            known[receipt.event.hash] = receipt.event
-            if receipt.event.kind == "rekeyed":
-                keys.add(receipt["key"])
+        elif not included and event.hash not in known:
+            known[event.hash] = event
+            keys = sorted({*keys, *_key_changes([event])})
     return list(known.values())
+
+
+def _key_changes(events: Iterable[Event]) -> Iterator[tuple[int, str]]:
+    """From which event on a book signs with which key."""
+    for event in events:
+        if event.kind in ("created", "rekeyed"):
+            with contextlib.suppress(ValueError, LookupError, TypeError):  # a row that was changed
+                yield event.seq, str(event.data()["key"])
+
+
+def _counts(keys: Sequence[tuple[int, str]], key: str, seq: int) -> bool:
+    """Whether a key counts for an event: another has not replaced it by then.
+
+    A later key does count: a receipt that is asked for again is signed with the present key.
+    """
+    ends = [first for first, _ in keys[1:]] + [LATEST]
+    return any(key == one and seq < end for (_, one), end in zip(keys, ends, strict=True))
 
 
 def _unconnected(store: Store, state: State) -> Iterator[Event]:
@@ -179,7 +213,8 @@ def _follow_known(store: Store, state: State, known: Sequence[Event], found: Rep
         seq = state.seq + 1
         fitting = [one for one in by_place.get(seq, ()) if chained(state.hash, *one[:6]) == one.hash]
         rows = store.between(state.name, seq, seq)
-        if not fitting or rows not in ([], fitting):  # a row that was changed stays where it is
+        # Of two that fit, nobody can tell which was first. A row that was changed stays where it is.
+        if len(fitting) != 1 or rows not in ([], fitting):
             return
         try:
             follow(state, fitting[0], fitting[0].data(), ended)

@@ -17,7 +17,8 @@ from makewhole import arguments
 from makewhole.forecasters import ask
 from makewhole.insured.book import BetBook
 from makewhole.insured.forecaster import InsuredForecaster
-from makewhole.insured.lines import read_levels
+from makewhole.insured.lines import Along, read_levels
+from makewhole.insured.records import Open
 from makewhole.insured.refusals import CapitalNeeded, ConservationError, PriceRefused, StakeRefused
 from makewhole.ledger.events import plain_text
 from makewhole.ledger.money import MOST_UNITS, read_signed, read_units, whole_price
@@ -216,7 +217,8 @@ def _taken_over(state: State, id_: str, subject: Subject, given: Body) -> Body:
     """Take over a promise that another book has lost; `receipt` is its event there.
 
     All that it can lose, |stake| − price, leaves the capital that new bets may use. So the loss of the book
-    stays within its capital, whatever the price was.
+    stays within its capital, whatever the price was. The promise counts in the share of each of
+    the customer's names.
     """
     stake, price = read_stake(given["stake"]), read_units("price", given["price"])
     cover = max(0, abs(stake) - price)
@@ -227,15 +229,24 @@ def _taken_over(state: State, id_: str, subject: Subject, given: Body) -> Body:
         message = f"the promise needs {cover} of the capital, and {left} is free: deposit {cover - left} more"
         raise CapitalRefused(message, left) from None
     _count_stake(state, subject, stake, price)
+    by, held = read_by(given["by"]), subject.taken_over
+    more = {name: held.get(name, 0) + abs(stake) for name in read_levels(by)}
+    subject.taken_over = {**held, **more}  # a new one: the journal has the old one
     known = {name: given[name] for name in ("mu", "c", "receipt")}
-    body = {"id": id_, "by": read_by(given["by"]), "stake": stake, "price": price}
+    body = {"id": id_, "by": by, "stake": stake, "price": price}
     return body | {"on": subject.versions[-1]} | known
 
 
 def _take(book: BetBook, subject: Subject, stake: float, by: Any) -> None:
     """Take a stake on the latest forecast for an id; the versions share the cap."""
+    latest, along = _latest(book, subject)
+    book.take(latest, stake, by, along=along)
+
+
+def _latest(book: BetBook, subject: Subject) -> tuple[Open, Along]:
+    """The latest forecast for an id, and what shares its cap."""
     *others, latest = [book.find(on) for on in subject.versions]
-    book.take(latest, stake, by, along=others)
+    return latest, Along(others, subject.taken_over)
 
 
 def find_room(state: State, subject: Subject, by: Any) -> tuple[int, int]:
@@ -248,7 +259,7 @@ def find_room(state: State, subject: Subject, by: Any) -> tuple[int, int]:
     book, journal, mark = state.book, state.journal, len(state.journal)
     left = int(book.max_stake) - subject.gross
     if book.lines is not None:  # so that the first trial is rarely refused, which is slow
-        share = book.lines.share_left([book.find(on) for on in subject.versions], read_levels(by))
+        share = book.lines.share_left(*_latest(book, subject), read_levels(by))
         left = min(left, int(share + 2.0**-50 * book.max_stake))
 
     def limit_of(size: int, sign: int) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from makewhole.corrections.names import Name
 from makewhole.insured.book import BetBook
 from makewhole.insured.forecaster import InsuredForecaster, plain_forecaster
 from makewhole.insured.journal import Journal, Journaled
@@ -22,7 +23,7 @@ class Subject(Journaled):
 
     `first` is the event of its first forecast, and `reported` that of the outcome. `versions` are the events
     of the forecasts that have stakes, and of the latest. `if_1` and `if_0` are what is to be paid after each
-    outcome.
+    outcome. `taken_over` is what each name holds here in promises of other books.
     """
 
     first: int
@@ -35,6 +36,7 @@ class Subject(Journaled):
     premiums: int = 0
     if_1: int = 0
     if_0: int = 0
+    taken_over: dict[Name, int] = field(default_factory=dict)
     outcome: int | None = None
     reporter: str | None = None
     reported: int = 0
@@ -51,6 +53,7 @@ class Subject(Journaled):
         "premiums",
         "if_1",
         "if_0",
+        "taken_over",
         "outcome",
         "reporter",
         "reported",
