@@ -216,6 +216,8 @@ class Oracle:
     def _stops(self, found: dict[str, bool], id_: Any, bet: Bet) -> None:
         """Selling stops if a bet can win too little, unless it lowers what the forecast and she can win.
 
+        Without a name nobody knows what she holds, so her bet lowers nothing of hers.
+
         Half of what it can win at the base's own price is enough; if a thaw lowers the common price no more,
         half of what it can win at that.
         """
@@ -228,7 +230,7 @@ class Oracle:
         )
         if most > near and most >= enough / 2 + near:
             return
-        hers = [self.of(bet.levels[-1], id_)] if bet.levels and self.lines is not None else []
+        hers = [self.of(bet.levels[-1], id_)] if bet.levels and self.lines is not None else [[]]
         falls = [self.worst(bets) - self.worst([*bets, bet]) for bets in (made.bets, *hers)]
         if min(falls) > near:
             return

@@ -281,11 +281,11 @@ class BetBook(Journaled):
                 raise beyond_capital(capital, everyone, entry, before, amounts)
         if self.capital_each is not None:
             self._check_groups(self.capital_each, entry, before, amounts)
-        placed, lowered = _new(Stake, (parts, name, levels, surcharges)), then < before
+        placed, lowered = _new(Stake, (parts, name, levels, surcharges)), False
         if lines is not None and (levels or stakes):
             if levels:
                 lines.check_shares(entry, along, amounts, limits)
-            lowered = lines.enter(entry, placed, limits, totals.rounds) and lowered
+            lowered = lines.enter(entry, placed, limits, totals.rounds) and then < before
         if self.stop and not lowered:
             high = [leg.proposal[0] > least for leg, least in zip(legs, self.memories.least, strict=True)]
             thawing = any(high) and self._to_concede() > 0.0
