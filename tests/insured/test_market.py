@@ -1,5 +1,6 @@
 """A market that stays open: honest customers are served again after a clairvoyant has been there."""
 
+import contextlib
 import random
 from typing import Any, NamedTuple
 
@@ -138,3 +139,19 @@ def test_a_hundred_invented_names_take_no_more_than_the_capital_and_what_others_
     assert within_certificate(f, seen)
     lost_by_others = seen.taken - f.statement().total_loss
     assert seen.taken <= 50 + lost_by_others + 1e-9
+
+
+@pytest.mark.slow
+def test_with_ten_classes_seven_names_that_win_on_one_class_close_it() -> None:
+    """A known weakness, which the README names: each class has only its part of the capital."""
+    f, draw = mw.InsuredForecaster(max_stake=1, capital=100, classes=10), random.Random(0)  # noqa: S311 - a simulation
+    for _ in range(600):
+        q, y = f.forecast(mu=[0.1] * 10), draw.randrange(10)
+        for name in range(7):
+            with contextlib.suppress(mw.StakeRefused):
+                f.stake(q, [0.1 if y == 0 else -0.1, *[0.0] * 9], by=f"name {name}")
+        f.settle(q, y)
+    prices = f.forecast(mu=[0.1] * 10).c
+    assert prices[0] > 0.4
+    assert max(prices[1:]) == pytest.approx(0.02)
+    assert f.statement().total_loss < 50
